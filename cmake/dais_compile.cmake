@@ -1,0 +1,80 @@
+# Compiler options shared by every target, and dais_sources(): the sources of one folder.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(LLD ld.lld)
+if(LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+add_library(dais_options INTERFACE)
+# Kernels promise the same bits whichever instruction set runs: no contraction behind our back.
+target_compile_options(dais_options INTERFACE -Wall -Wextra -Werror -ffp-contract=off)
+if(DAIS_SANITIZE)
+  target_compile_options(dais_options INTERFACE -fsanitize=${DAIS_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  target_link_options(dais_options INTERFACE -fsanitize=${DAIS_SANITIZE})
+endif()
+if(DAIS_SANITIZE MATCHES thread)
+  # libgomp is not built for ThreadSanitizer; std::thread teams are.
+  target_compile_definitions(dais_options INTERFACE DAIS_STD_THREADS)
+else()
+  target_compile_options(dais_options INTERFACE -fopenmp)
+  target_link_options(dais_options INTERFACE -fopenmp)
+endif()
+
+set(DAIS_TEST_SOURCES "" CACHE INTERNAL "unit tests found beside the sources")
+
+# Adds src/<folder>/**.cpp to the engine; *_test.cpp go to the test program.
+function(dais_sources folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
+  dais_add(${sources})
+endfunction()
+
+# Sorts sources by their file-name suffix: _test.cpp, _simd.cpp (once per instruction set), others.
+function(dais_add)
+  foreach(source ${ARGN})
+    if(source MATCHES "_test\\.cpp$")
+      set(DAIS_TEST_SOURCES ${DAIS_TEST_SOURCES} ${source} CACHE INTERNAL "")
+    elseif(source MATCHES "_simd\\.cpp$")
+      dais_simd_source(${source})
+    else()
+      target_sources(dais_engine PRIVATE ${source})
+    endif()
+  endforeach()
+endfunction()
+
+# One object per instruction set. Each sees DAIS_ISA (its namespace) and a level macro.
+set(DAIS_ISA_plain_FLAGS "")
+set(DAIS_ISA_avx2_FLAGS -mavx2 -mfma -mf16c)
+set(DAIS_ISA_avx512_FLAGS -mavx2 -mfma -mf16c -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl
+  -mavx512vnni -mprefer-vector-width=512)
+set(DAIS_ISA_amx_FLAGS ${DAIS_ISA_avx512_FLAGS} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
+set(DAIS_ISA_LEVEL_plain 0)
+set(DAIS_ISA_LEVEL_avx2 1)
+set(DAIS_ISA_LEVEL_avx512 2)
+set(DAIS_ISA_LEVEL_amx 3)
+function(dais_simd_source source)
+  cmake_path(GET source STEM stem)
+  foreach(isa plain avx2 avx512 amx)
+    set(object simd_${stem}_${isa})
+    add_library(${object} OBJECT ${source})
+    target_link_libraries(${object} PRIVATE dais_options)
+    target_include_directories(${object} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+    target_compile_options(${object} PRIVATE -O3 ${DAIS_ISA_${isa}_FLAGS})
+    target_compile_definitions(${object} PRIVATE DAIS_ISA=${isa}
+      DAIS_ISA_LEVEL=${DAIS_ISA_LEVEL_${isa}})
+    target_sources(dais_engine PRIVATE $<TARGET_OBJECTS:${object}>)
+  endforeach()
+endfunction()

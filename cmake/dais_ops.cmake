@@ -1,0 +1,32 @@
+# dais_ops(softmax matmul ...): one folder per operator family, files found by name.
+#   X.cpp        defines   void dais::ops::define_X(OpRegistry&)
+#   X_cpu.cpp    defines   void dais::ops::register_X_cpu(Kernels&)     (optional)
+#   X_simd.cpp   raw loops, compiled once per instruction set           (optional)
+#   *_test.cpp   joins the test program
+# Further .cpp files of the folder are compiled with it. The registration calls are generated, so
+# that nothing depends on static constructors, which a static library would drop.
+function(dais_ops)
+  set(declare "")
+  set(define_calls "")
+  set(cpu_calls "")
+  foreach(family ${ARGN})
+    set(folder ${CMAKE_SOURCE_DIR}/src/ops/${family})
+    if(NOT EXISTS ${folder}/${family}.cpp)
+      message(FATAL_ERROR "dais_ops(${family}): ${folder}/${family}.cpp is missing")
+    endif()
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+    dais_add(${sources})
+    string(APPEND declare "void define_${family}(OpRegistry&);\n")
+    string(APPEND define_calls "  define_${family}(registry);\n")
+    if(EXISTS ${folder}/${family}_cpu.cpp)
+      string(APPEND declare "void register_${family}_cpu(Kernels&);\n")
+      string(APPEND cpu_calls "  register_${family}_cpu(kernels);\n")
+    endif()
+  endforeach()
+  set(DAIS_OPS_DECLARE "${declare}")
+  set(DAIS_OPS_DEFINE "${define_calls}")
+  set(DAIS_OPS_CPU "${cpu_calls}")
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/ops_registry.cpp.in
+    ${CMAKE_BINARY_DIR}/generated/ops_registry.cpp @ONLY)
+  target_sources(dais_engine PRIVATE ${CMAKE_BINARY_DIR}/generated/ops_registry.cpp)
+endfunction()
