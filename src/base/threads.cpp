@@ -77,8 +77,11 @@ void parallel_for_ranges(int64_t count, int64_t grain, void (*body)(void*, int64
   chunk(0);
   for (auto& worker : workers) worker.join();
 #else
-#pragma omp parallel num_threads(static_cast<int>(chunks))
-  chunk(omp_get_thread_num());
+  // The run-time may grant fewer threads (a limit, a caller that is itself in a parallel region).
+  const int wanted = static_cast<int>(chunks);
+#pragma omp parallel num_threads(wanted)
+  for (int64_t index = omp_get_thread_num(); index < chunks; index += omp_get_num_threads())
+    chunk(index);
 #endif
 }
 

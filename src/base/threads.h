@@ -26,7 +26,9 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
   using Plain = std::remove_reference_t<Body>;
   parallel_for_ranges(
       count, grain,
-      [](void* context, int64_t begin, int64_t end) { (*static_cast<Plain*>(context))(begin, end); },
+      [](void* context, int64_t begin, int64_t end) {
+        (*static_cast<Plain*>(context))(begin, end);
+      },
       const_cast<void*>(static_cast<const void*>(&body)));
 }
 
