@@ -1,7 +1,8 @@
 // Writes what ONNX Runtime answers, as folders in the ONNX backend-test layout, so that
 // `dais verify DIR...` can check them:
 //
-//   node reference.mjs --specs DIR --models DIR --ort DIR --out DIR [--seed N] [--threads N] [PATTERN...]
+//   node reference.mjs --specs DIR --models DIR --ort DIR --out DIR
+//       [--seed N] [--threads N] [PATTERN...]
 //
 // --ort is a folder with node_modules/onnxruntime-node. Each case becomes OUT/CASE with
 // model.onnx (a link), test_data_set_0/input_I.pb and output_I.pb. PATTERN limits the cases.
@@ -101,7 +102,8 @@ let failures = 0;
 for (const spec of readCases(options.specs, positionals)) {
   try {
     const outputs = await writeCase(ort, spec, options);
-    console.log(`${spec.name}: ${outputs.slice(0, 4).join(' ')}${outputs.length > 4 ? ' ...' : ''}`);
+    const more = outputs.length > 4 ? ' ...' : '';
+    console.log(`${spec.name}: ${outputs.slice(0, 4).join(' ')}${more}`);
   } catch (error) {
     failures += 1;
     console.error(`${spec.name}: ${error.message}`);

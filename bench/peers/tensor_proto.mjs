@@ -42,7 +42,7 @@ function lengthDelimited(field, payload) {
 
 /** The bytes of a TensorProto that keeps its values in raw_data. */
 export function encodeTensor({name, type, dims, data}) {
-  const parts = dims.length ? lengthDelimited(FIELD_DIMS, Buffer.concat(dims.map(varint))) : [];
+  const parts = dims.flatMap((dim) => [varint((FIELD_DIMS << 3) | WIRE_VARINT), varint(dim)]);
   parts.push(varint((FIELD_DATA_TYPE << 3) | WIRE_VARINT), varint(type));
   parts.push(...lengthDelimited(FIELD_NAME, Buffer.from(name)));
   parts.push(...lengthDelimited(FIELD_RAW_DATA, data));
@@ -107,6 +107,10 @@ function halfToNumber(bits) {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
+function bfloatToNumbers(bits) {
+  return new Float32Array(Uint32Array.from(bits, (pattern) => pattern << 16).buffer);
+}
+
 /** The nearest fp16 bit pattern (ties to even) of a number. */
 export function numberToHalf(value) {
   if (Number.isNaN(value)) return 0x7e00;
@@ -122,7 +126,7 @@ export function numberToHalf(value) {
   return sign | (((exponent + 14) << 10) + rounded);
 }
 
-/** The values of a tensor as an array of numbers (64-bit integers lose what a double cannot hold). */
+/** The values as an array of numbers (64-bit integers lose what a double cannot hold). */
 export function tensorValues({name, type, data}) {
   const copy = new Uint8Array(data).buffer;
   switch (type) {
@@ -137,7 +141,7 @@ export function tensorValues({name, type, data}) {
     case 11: return new Float64Array(copy);
     case 12: return new Uint32Array(copy);
     case 13: return Float64Array.from(new BigUint64Array(copy), Number);
-    case 16: return new Float32Array(Uint32Array.from(new Uint16Array(copy), (b) => b << 16).buffer);
+    case 16: return bfloatToNumbers(new Uint16Array(copy));
     default: throw new Error(`tensor ${name}: element type ${type} has no numbers to compare`);
   }
 }
