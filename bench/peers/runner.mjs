@@ -7,6 +7,7 @@ const ANSWER_LIMIT_MS = 300_000;
 export class Runner {
   #child;
   #lines;
+  #ended;
   #failure = null;
   #started = process.hrtime.bigint();
 
@@ -14,8 +15,10 @@ export class Runner {
   constructor(name, command) {
     this.name = name;
     this.#child = spawn(command[0], command.slice(1), {stdio: ['pipe', 'pipe', 'inherit']});
+    this.#ended = new Promise((resolve) => this.#child.once('close', resolve));
     this.#child.on('error', (error) => { this.#failure = error; });
-    this.#child.stdin.on('error', (error) => { this.#failure ??= error; });
+    // A pipe breaks because the runner ended, which its exit code tells better.
+    this.#child.stdin.on('error', () => {});
     this.#lines = readline.createInterface({input: this.#child.stdout})[Symbol.asyncIterator]();
   }
 
@@ -31,8 +34,9 @@ export class Runner {
     }, ANSWER_LIMIT_MS);
     const {value, done} = await this.#lines.next().finally(() => clearTimeout(timer));
     if (done) {
+      await this.#ended;
       const {exitCode, signalCode} = this.#child;
-      const reason = this.#failure?.message ?? `ended (${signalCode ?? exitCode ?? 'closed'})`;
+      const reason = this.#failure?.message ?? `ended (${signalCode ?? exitCode})`;
       throw new Error(`${this.name}: "${line}": the runner ${reason}`);
     }
     const reply = JSON.parse(value);
@@ -45,9 +49,7 @@ export class Runner {
   }
 
   async quit() {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = new Promise((resolve) => this.#child.once('exit', resolve));
-    this.#child.stdin.end('quit\n');
-    await ended;
+    if (this.#child.stdin.writable) this.#child.stdin.end('quit\n');
+    await this.#ended;
   }
 }
