@@ -142,6 +142,22 @@ void visit_dtype(DType dtype, Body&& body) {
   if (!found) unsupported_dtype(dtype);
 }
 
+/// Converts between any two numeric element types, through float for the small formats. C++ rules:
+/// no rounding of its own and no saturation.
+template <typename To, typename From>
+To number_cast(From value) {
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (!std::is_arithmetic_v<From>)
+    return number_cast<To>(static_cast<float>(value));
+  else if constexpr (std::is_arithmetic_v<To>)
+    return static_cast<To>(value);
+  else if constexpr (requires { To::max; })
+    return To(static_cast<int>(value));
+  else
+    return To(static_cast<float>(value));
+}
+
 /// Moves elements without looking at them: calls body<U>() where U is an unsigned type of the same
 /// size (std::string for strings). Six instances instead of twenty-six.
 template <typename Body>

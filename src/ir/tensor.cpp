@@ -167,11 +167,7 @@ double Tensor::to_double(int64_t index) const {
   double out = 0;
   if (dtype_ == DType::boolean) return data<bool>()[static_cast<size_t>(index)] ? 1 : 0;
   visit_dtype<NumericTypes>(dtype_, [&]<typename T>() {
-    const T value = data<T>()[static_cast<size_t>(index)];
-    if constexpr (std::is_arithmetic_v<T>)
-      out = static_cast<double>(value);
-    else
-      out = static_cast<float>(value);
+    out = number_cast<double>(data<T>()[static_cast<size_t>(index)]);
   });
   return out;
 }
