@@ -1,0 +1,292 @@
+#include <cstring>
+
+#include "backends/cpu/onednn_packed.h"
+#include "backends/cpu/onednn_spec.h"
+#include "base/error.h"
+#include "base/threads.h"
+
+#ifdef DAIS_ONEDNN
+
+namespace dais::onednn {
+namespace {
+
+constexpr size_t alignment = 64;
+
+/// Runs oneDNN on a team of the size its primitive was built for: many implementations divide
+/// scratch memory by it.
+class TeamScope {
+ public:
+  explicit TeamScope(int wanted) : before_(team_size()), wanted_(wanted) {
+    if (before_ != wanted_) set_team_size(wanted_);
+  }
+  ~TeamScope() {
+    if (before_ != wanted_) set_team_size(before_);
+  }
+  TeamScope(const TeamScope&) = delete;
+  TeamScope& operator=(const TeamScope&) = delete;
+
+ private:
+  int before_, wanted_;
+};
+
+dnnl_alg_kind_t algorithm_of(const Spec& spec) {
+  return spec.winograd ? dnnl_convolution_auto : dnnl_convolution_direct;
+}
+
+/// The calls that create a primitive descriptor; the caller looks at the status.
+dnnl_status_t describe(const Spec& spec, const_dnnl_primitive_attr_t attr,
+                       dnnl_primitive_desc_t* out) {
+  const Library& dnnl = library();
+  const auto src = spec.src.raw(), weights = spec.weights.raw(), bias = spec.bias.raw(),
+             dst = spec.dst.raw();
+#if DNNL_VERSION_MAJOR < 3
+  const auto finish = [&](dnnl_status_t status, const auto& desc) {
+    if (status != dnnl_success) return status;
+    return dnnl.primitive_desc_create(out, &desc, attr, dnnl.engine, nullptr);
+  };
+  if (spec.form == Form::matmul) {
+    dnnl_matmul_desc_t desc;
+    return finish(dnnl.matmul_desc_init(&desc, src, weights, bias, dst), desc);
+  }
+  const Dims &strides = spec.strides, &dilates = spec.dilates;
+  if (spec.form == Form::deconv) {
+    dnnl_deconvolution_desc_t desc;
+    return finish(
+        dnnl.dilated_deconvolution_forward_desc_init(
+            &desc, dnnl_forward_inference, dnnl_deconvolution_direct, src, weights, bias, dst,
+            strides.data(), dilates.data(), spec.pads_begin.data(), spec.pads_end.data()),
+        desc);
+  }
+  dnnl_convolution_desc_t desc;
+  return finish(dnnl.dilated_convolution_forward_desc_init(
+                    &desc, dnnl_forward_inference, algorithm_of(spec), src, weights, bias, dst,
+                    strides.data(), dilates.data(), spec.pads_begin.data(), spec.pads_end.data()),
+                desc);
+#else
+  if (spec.form == Form::matmul)
+    return dnnl.matmul_primitive_desc_create(out, dnnl.engine, src, weights, bias, dst, attr);
+  const bool deconv = spec.form == Form::deconv;
+  const auto create = deconv ? dnnl.deconvolution_forward_primitive_desc_create
+                             : dnnl.convolution_forward_primitive_desc_create;
+  return create(out, dnnl.engine, dnnl_forward_inference,
+                deconv ? dnnl_deconvolution_direct : algorithm_of(spec), src, weights, bias, dst,
+                spec.strides.data(), spec.dilates.data(), spec.pads_begin.data(),
+                spec.pads_end.data(), attr);
+#endif
+}
+
+std::string implementation_of(const PrimitiveDesc& described) {
+  const char* text = nullptr;
+  check(library().primitive_desc_query(described.get(), dnnl_query_impl_info_str, 0, &text),
+        "dnnl_primitive_desc_query");
+  return text;
+}
+
+MemoryDesc query(const PrimitiveDesc& described, dnnl_query_t what) {
+  const auto raw = library().primitive_desc_query_md(described.get(), what, 0);
+  return raw ? MemoryDesc::copy(raw) : MemoryDesc();
+}
+
+struct Described {
+  PrimitiveDesc desc;
+  std::string implementation;
+  std::string reason;  ///< why not; empty when desc serves
+};
+
+Described describe(const Spec& spec, const Attributes& attributes) {
+  Described out;
+  dnnl_primitive_desc_t made = nullptr;
+  const dnnl_status_t status = describe(spec, attributes.attr.get(), &made);
+  out.desc.reset(made);
+  if (status == dnnl_unimplemented || status == dnnl_invalid_arguments) {
+    out.reason = "oneDNN " + version() + " does not implement these types, sizes or post-ops";
+    return out;
+  }
+  check(status, "dnnl_primitive_desc_create");
+  out.implementation = implementation_of(out.desc);
+  if (out.implementation.starts_with("ref"))
+    out.reason = "oneDNN " + version() + " has only its reference loops (" + out.implementation +
+                 ") for this";
+  return out;
+}
+
+}  // namespace
+
+Packed::Body::Body(const MemoryDesc& plain_desc, const MemoryDesc& private_desc)
+    : desc(private_desc) {
+  const size_t size = (desc.bytes() + alignment - 1) / alignment * alignment;
+  bytes.reset(std::aligned_alloc(alignment, size));
+  if (!bytes)
+    throw Error(Code::exhausted, "no memory for " + std::to_string(size) + " bytes of weights",
+                "packing weights", "Free memory or use a smaller model");
+  memory = make_memory(desc);
+  check(library().memory_set_data_handle(memory.get(), bytes.get()), "dnnl_memory_set_data_handle");
+  plain = make_memory(plain_desc);
+  reorder = make_reorder(plain_desc, desc);
+  stream = make_stream();
+}
+
+bool Packed::Body::fill(const void* weights) noexcept {
+  const Library& dnnl = library();
+  if (dnnl.memory_set_data_handle(plain.get(), const_cast<void*>(weights)) != dnnl_success)
+    return false;
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, plain.get()}, {DNNL_ARG_TO, memory.get()}};
+  return dnnl.primitive_execute(reorder.get(), stream.get(), 2, arguments) == dnnl_success;
+}
+
+Packed::Packed(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+Packed::~Packed() = default;
+size_t Packed::bytes() const { return body_->desc.bytes(); }
+const void* Packed::data() const { return body_->bytes.get(); }
+
+struct Access {
+  static const MemoryDesc& desc(const Packed& packed) { return packed.body_->desc; }
+  static Created create(const Spec& spec);
+};
+
+const MemoryDesc& packed_desc(const Packed& packed) { return Access::desc(packed); }
+
+struct Primitive::Body {
+  Compiled compiled;
+  Stream stream;
+  std::string implementation;
+  size_t scratch_bytes = 0;
+  int team = 1;
+  bool packs = true;
+  MemoryDesc weights, plain_weights;
+  std::vector<Operand> operands;  ///< keeps the values of constant ones alive
+
+  std::vector<Memory> memories;  ///< one per entry of arguments
+  std::vector<dnnl_exec_arg_t> arguments;
+  static constexpr size_t src = 0, weights_at = 1, dst = 2, scratch = 3;
+  size_t bias = 0, first_operand = 4;  ///< a bias of 0 means none
+
+  void add(int argument, const MemoryDesc& desc) {
+    memories.push_back(make_memory(desc));
+    arguments.push_back({argument, memories.back().get()});
+  }
+  bool point(size_t index, const void* data) noexcept {
+    return library().memory_set_data_handle(memories[index].get(), const_cast<void*>(data)) ==
+           dnnl_success;
+  }
+  void add_arguments(const Spec& spec, const MemoryDesc& scratch_desc);
+};
+
+void Primitive::Body::add_arguments(const Spec& spec, const MemoryDesc& scratch_desc) {
+  add(DNNL_ARG_SRC, spec.src);
+  add(DNNL_ARG_WEIGHTS, weights);
+  add(DNNL_ARG_DST, spec.dst);
+  add(DNNL_ARG_SCRATCHPAD, scratch_desc);
+  if (spec.epilogue->bias) {
+    bias = arguments.size();
+    add(DNNL_ARG_BIAS, spec.bias);
+  }
+  first_operand = arguments.size();
+  for (const Operand& operand : operands) {
+    add(operand.argument, operand.desc);
+    if (operand.constant())
+      check(library().memory_set_data_handle(memories.back().get(),
+                                             const_cast<float*>(operand.values.data())),
+            "dnnl_memory_set_data_handle");
+  }
+}
+
+Created Access::create(const Spec& spec) {
+  Created out;
+  Attributes attributes = attributes_of(spec);
+  const int team = team_size();
+  Described described = describe(spec, attributes);
+  if (!described.reason.empty()) {
+    out.reason = std::move(described.reason);
+    return out;
+  }
+  auto body = std::make_unique<Primitive::Body>();
+  dnnl_primitive_t compiled = nullptr;
+  check(library().primitive_create(&compiled, described.desc.get()), "dnnl_primitive_create");
+  body->compiled.reset(compiled);
+  body->stream = make_stream();
+  body->implementation = std::move(described.implementation);
+  body->team = team;
+  body->packs = spec.packs;
+  body->weights = query(described.desc, dnnl_query_weights_md);
+  body->plain_weights = spec.plain_weights;
+  body->operands = std::move(attributes.operands);
+  const MemoryDesc scratch = query(described.desc, dnnl_query_scratchpad_md);
+  body->scratch_bytes = scratch.bytes();
+  body->add_arguments(spec, scratch);
+  out.primitive.reset(new Primitive(std::move(body)));
+  return out;
+}
+
+Primitive::Primitive(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+Primitive::~Primitive() = default;
+const std::string& Primitive::implementation() const { return body_->implementation; }
+size_t Primitive::scratch_bytes() const { return body_->scratch_bytes; }
+bool Primitive::packs() const { return body_->packs; }
+
+bool Primitive::accepts(const Packed& packed) const noexcept {
+  return body_->packs && packed.body_->desc == body_->weights;
+}
+
+std::shared_ptr<Packed> Primitive::pack(const void* weights) const {
+  DAIS_CHECK(body_->packs);
+  auto body = std::make_unique<Packed::Body>(body_->plain_weights, body_->weights);
+  if (!body->fill(weights)) throw Error(Code::internal, "oneDNN failed to copy weights", "packing");
+  return std::shared_ptr<Packed>(new Packed(std::move(body)));
+}
+
+bool Primitive::repack(const void* weights, Packed& packed) const noexcept {
+  return accepts(packed) && packed.body_->fill(weights);
+}
+
+bool Primitive::run(const Tensors& tensors) noexcept {
+  Body& body = *body_;
+  bool ready = body.point(Body::src, tensors.src) && body.point(Body::dst, tensors.dst) &&
+               body.point(Body::scratch, tensors.scratch);
+  if (body.packs)
+    body.arguments[Body::weights_at].memory = tensors.packed->body_->memory.get();
+  else
+    ready = ready && body.point(Body::weights_at, tensors.weights);
+  if (body.bias != 0) ready = ready && body.point(body.bias, tensors.bias);
+  for (size_t index = 0; index < tensors.post.size(); ++index)
+    ready = ready && body.point(body.first_operand + index, tensors.post[index]);
+  if (!ready) return false;
+  const TeamScope scope(body.team);
+  return library().primitive_execute(body.compiled.get(), body.stream.get(),
+                                     static_cast<int>(body.arguments.size()),
+                                     body.arguments.data()) == dnnl_success;
+}
+
+namespace {
+
+template <typename Desc>
+Created create_from(const Desc& desc) {
+  Created out;
+  out.reason = unavailable().empty() ? objection(desc) : unavailable();
+  return out.reason.empty() ? Access::create(spec_of(desc)) : std::move(out);
+}
+
+template <typename Desc>
+std::string refusal_of(const Desc& desc) {
+  std::string reason = unavailable().empty() ? objection(desc) : unavailable();
+  if (!reason.empty()) return reason;
+  const Spec spec = spec_of(desc);
+  return describe(spec, attributes_of(spec)).reason;
+}
+
+}  // namespace
+
+Created create(const ConvDesc& desc) { return create_from(desc); }
+Created create(const DeconvDesc& desc) { return create_from(desc); }
+Created create(const MatmulDesc& desc) { return create_from(desc); }
+
+std::string refusal(const ConvDesc& desc) { return refusal_of(desc); }
+std::string refusal(const DeconvDesc& desc) { return refusal_of(desc); }
+std::string refusal(const MatmulDesc& desc) { return refusal_of(desc); }
+
+const std::string& unavailable() { return library().missing; }
+const std::string& version() { return library().version_text; }
+
+}  // namespace dais::onednn
+
+#endif
