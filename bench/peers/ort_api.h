@@ -22,7 +22,7 @@ struct ShapeInfo;
 struct Allocator;
 
 enum LogLevel : int { log_error = 3 };
-enum OptimizationLevel : int { optimize_all = 99 };
+enum OptimizationLevel : int { optimize_none = 0, optimize_all = 99 };
 enum AllocatorType : int { device_allocator = 0 };
 enum MemoryType : int { default_memory = 0 };
 

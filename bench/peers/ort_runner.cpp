@@ -1,4 +1,5 @@
-// Runs a model in ONNX Runtime for the comparison harness:  ort_runner LIBONNXRUNTIME.so
+// Runs a model in ONNX Runtime for the comparison harness:  ort_runner LIBONNXRUNTIME.so [plain]
+// `plain` leaves the graph as it is, to see how far the peer's own answers spread.
 // It calls the C API, so that no language binding is charged to the peer.
 
 #include <dlfcn.h>
@@ -6,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 
 #include "ort_api.h"
 #include "protocol.h"
@@ -34,7 +36,7 @@ size_t element_size(int type) {
 
 class OrtEngine final : public Engine {
  public:
-  explicit OrtEngine(const char* library);
+  OrtEngine(const char* library, ort::OptimizationLevel level);
   ~OrtEngine() override;
   OrtEngine(const OrtEngine&) = delete;
   OrtEngine& operator=(const OrtEngine&) = delete;
@@ -59,6 +61,7 @@ class OrtEngine final : public Engine {
   void list_inputs();
   void save_output(size_t index, const std::string& path);
 
+  ort::OptimizationLevel level_;
   const void* const* table_ = nullptr;
   std::string version_;
   ort::Env* env_ = nullptr;
@@ -85,7 +88,7 @@ void OrtEngine::release(Object*& object) const {
   object = nullptr;
 }
 
-OrtEngine::OrtEngine(const char* library) {
+OrtEngine::OrtEngine(const char* library, ort::OptimizationLevel level) : level_(level) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw std::runtime_error(dlerror());
   const auto base = reinterpret_cast<const ort::ApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
@@ -108,7 +111,7 @@ OrtEngine::~OrtEngine() {
 void OrtEngine::load(const std::string& model, int threads) {
   ort::SessionOptions* options = nullptr;
   call<ort::CreateSessionOptions>(&options);
-  call<ort::SetGraphOptimizationLevel>(options, ort::optimize_all);
+  call<ort::SetGraphOptimizationLevel>(options, level_);
   call<ort::SetIntraOpThreads>(options, threads);
   call<ort::SetInterOpThreads>(options, 1);
   call<ort::CreateSession>(env_, model.c_str(), options, &session_);
@@ -182,12 +185,15 @@ void OrtEngine::save_output(size_t index, const std::string& path) {
 }  // namespace dais::peers
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: ort_runner LIBONNXRUNTIME.so\n", stderr);
+  using dais::peers::ort::OptimizationLevel;
+  const bool plain = argc == 3 && std::string_view(argv[2]) == "plain";
+  if (argc != 2 && !plain) {
+    std::fputs("usage: ort_runner LIBONNXRUNTIME.so [plain]\n", stderr);
     return 2;
   }
   try {
-    dais::peers::OrtEngine engine(argv[1]);
+    const auto level = plain ? OptimizationLevel::optimize_none : OptimizationLevel::optimize_all;
+    dais::peers::OrtEngine engine(argv[1], level);
     return dais::peers::answer_commands(engine);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ort_runner: %s\n", error.what());

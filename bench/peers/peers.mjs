@@ -71,21 +71,31 @@ async function startAll(spec, context, files, turns) {
 
 function inTurn(list, round) { return round % 2 ? [...list].reverse() : list; }
 
-async function agree(turns, spec, scratch) {
-  if (turns.length < 2) return {ok: true, difference: 0, note: ''};
-  const outputs = {};
-  for (const {runner} of turns) {
-    const folder = path.join(scratch, runner.name);
-    fs.rmSync(folder, {recursive: true, force: true});
-    fs.mkdirSync(folder);
-    await runner.send(`save ${folder}`);
-    outputs[runner.name] = readOutputs(folder);
-  }
-  return compareOutputs(outputs.dais, outputs.ort, spec.kind);
+async function saveOutputs(runner, scratch) {
+  const folder = path.join(scratch, runner.name);
+  fs.rmSync(folder, {recursive: true, force: true});
+  fs.mkdirSync(folder);
+  await runner.send(`save ${folder}`);
+  return readOutputs(folder);
 }
 
-async function measureRounds(turns, spec, context, scratch) {
-  let worst = await agree(turns, spec, scratch);
+async function agree(turns, spec, context, files, scratch) {
+  if (turns.length < 2) return {ok: true, difference: 0, note: ''};
+  const outputs = {};
+  for (const {runner} of turns) outputs[runner.name] = await saveOutputs(runner, scratch);
+  const verdict = compareOutputs(outputs.dais, outputs.ort, spec.kind);
+  if (verdict.ok || !Number.isFinite(verdict.difference)) return verdict;
+  const {runner} = await start('plain', spec, context, files);
+  try {
+    const plain = await saveOutputs(runner, scratch);
+    return compareOutputs(outputs.dais, outputs.ort, spec.kind, plain);
+  } finally {
+    await runner.quit();
+  }
+}
+
+async function measureRounds(turns, spec, context, firstFiles, scratch) {
+  let worst = await agree(turns, spec, context, firstFiles, scratch);
   for (let round = 0; round < context.rounds; round++) {
     const files = writeInputs(spec, `${context.seed}/${round}`, scratch);
     for (const turn of inTurn(turns, round)) {
@@ -94,7 +104,7 @@ async function measureRounds(turns, spec, context, scratch) {
       turn.rounds.push(await turn.runner.send(`run ${LEAST_RUNS} ${context.seconds}`));
       await sleep(REST_MS);
     }
-    const now = await agree(turns, spec, scratch);
+    const now = await agree(turns, spec, context, files, scratch);
     if (worst.ok && (!now.ok || now.difference > worst.difference)) worst = now;
   }
   return worst;
@@ -107,7 +117,8 @@ async function measureCase(spec, context) {
   try {
     const files = writeInputs(spec, `${context.seed}/first`, scratch);
     await startAll(spec, context, files, turns);
-    result.agreement = await measureRounds([...turns.values()], spec, context, scratch);
+    result.agreement = await measureRounds(
+        [...turns.values()], spec, context, files, scratch);
     for (const {runner, version, loadMs, firstMs, rounds} of turns.values()) {
       result.engines[runner.name] = {
         version, loadMs, firstMs, peakMb: (await runner.send('peak')).peak_mb,
@@ -144,11 +155,13 @@ function readOptions() {
 
 async function main() {
   const options = readOptions();
+  const ortRunner = [path.join(options.runners, 'ort_runner'), findLibrary(options.ort)];
   const context = {
     models: options.models, starts: Number(options.starts), rounds: Number(options.rounds),
     seconds: Number(options.seconds), seed: options.seed, engines: options.engines.split(','),
     commands: {
-      ort: [path.join(options.runners, 'ort_runner'), findLibrary(options.ort)],
+      ort: ortRunner,
+      plain: [...ortRunner, 'plain'],
       dais: [path.join(options.runners, 'dais_runner')],
     },
   };

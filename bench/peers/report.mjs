@@ -40,7 +40,7 @@ export function printCase(result) {
   const times = ENGINES.map((engine) => number(result.engines[engine]?.bestMs, 9));
   const ratios = MEASURES.map((measure) => number(ratio(result, measure), 7));
   console.log([name, String(result.threads).padStart(3), ...times, ...ratios,
-               difference.toExponential(1).padStart(9), ok ? '' : `WRONG ${note}`].join(' '));
+               difference.toExponential(1).padStart(9), ok ? note : `WRONG ${note}`].join(' '));
 }
 
 function means(results) {
