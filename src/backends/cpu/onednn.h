@@ -10,10 +10,10 @@
 /// The one door to oneDNN (libdnnl 2.6 or 3.x): convolution, deconvolution, matrix product and
 /// their weight packing. The library is opened at the first call that needs it.
 ///
-/// A kernel row describes its work in a plain struct and calls create() when it binds sizes
-/// (100-200 us). create() answers with a primitive or with the reason why oneDNN would be slow or
-/// wrong there. The primitive then tells how much scratch memory to book, packs constant weights,
-/// and runs.
+/// A kernel row describes its work in a plain struct and calls create() when it binds sizes: 0.2 to
+/// 1 ms the first time, some 30 us when oneDNN finds the same code in its cache. create() answers
+/// with a primitive or with the reason why oneDNN would be slow or wrong there. The primitive then
+/// tells how much scratch memory to book, packs constant weights, and runs.
 namespace dais::onednn {
 
 /// Element types. `bf16` accumulates in f32, `s8` and `u8` in s32.
@@ -210,7 +210,9 @@ struct Created {
 
 /// Builds a primitive for the calling thread's team. Refuses, with the reason, when libdnnl is
 /// missing, the sizes are empty, integer sums would saturate on this processor, or only oneDNN's
-/// reference loops would serve.
+/// reference loops or, for depthwise convolution, one tiny product per channel would serve.
+/// Row-major convolution of one group is an im2col product in 2.x (implementation() says "gemm"):
+/// about half as fast as channels-last except for 1x1.
 Created create(const ConvDesc& desc);
 Created create(const DeconvDesc& desc);
 Created create(const MatmulDesc& desc);

@@ -121,15 +121,14 @@ MemoryDesc MemoryDesc::strided(const Dims& dims, Data data, const Dims& strides)
   Slot made{};
   const int rank = static_cast<int>(dims.size());
 #if DNNL_VERSION_MAJOR < 3
-  check(library().memory_desc_init_by_strides(&made, rank, dims.data(), raw_type(data),
-                                              strides.data()),
-        "dnnl_memory_desc_init_by_strides");
+  const auto create = library().memory_desc_init_by_strides;
 #else
-  check(library().memory_desc_create_with_strides(&made, rank, dims.data(), raw_type(data),
-                                                  strides.data()),
-        "dnnl_memory_desc_create_with_strides");
+  const auto create = library().memory_desc_create_with_strides;
 #endif
+  const dnnl_status_t status = create(&made, rank, dims.data(), raw_type(data), strides.data());
   MemoryDesc out;
+  if (status == dnnl_invalid_arguments) return out;
+  check(status, "dnnl_memory_desc with strides");
   out.desc_ = own(made);
   return out;
 }
@@ -145,14 +144,12 @@ MemoryDesc MemoryDesc::any(const Dims& dims, Data data) {
   Slot made{};
   const int rank = static_cast<int>(dims.size());
 #if DNNL_VERSION_MAJOR < 3
-  check(library().memory_desc_init_by_tag(&made, rank, dims.data(), raw_type(data),
-                                          dnnl_format_tag_any),
-        "dnnl_memory_desc_init_by_tag");
+  const auto create = library().memory_desc_init_by_tag;
 #else
-  check(library().memory_desc_create_with_tag(&made, rank, dims.data(), raw_type(data),
-                                              dnnl_format_tag_any),
-        "dnnl_memory_desc_create_with_tag");
+  const auto create = library().memory_desc_create_with_tag;
 #endif
+  check(create(&made, rank, dims.data(), raw_type(data), dnnl_format_tag_any),
+        "dnnl_memory_desc of any format");
   MemoryDesc out;
   out.desc_ = own(made);
   return out;

@@ -85,11 +85,13 @@ class MemoryDesc {
   using Raw = const_dnnl_memory_desc_t;
 #endif
   MemoryDesc() = default;  ///< no tensor
+  /// Gives no tensor when oneDNN does not take such strides (zero, or overlapping elements).
   static MemoryDesc strided(const Dims& dims, Data data, const Dims& strides);
   static MemoryDesc dense(const Dims& dims, Data data);  ///< row-major
   static MemoryDesc any(const Dims& dims, Data data);    ///< oneDNN chooses the format
   static MemoryDesc copy(Raw raw);
 
+  explicit operator bool() const { return desc_ != nullptr; }
   /// For calls that take a null pointer as "no tensor".
   Raw raw() const;
   size_t bytes() const;

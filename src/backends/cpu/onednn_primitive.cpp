@@ -95,6 +95,10 @@ struct Described {
 
 Described describe(const Spec& spec, const Attributes& attributes) {
   Described out;
+  if (!spec.src || !spec.plain_weights || !spec.dst) {
+    out.reason = "oneDNN takes no zero or overlapping strides";
+    return out;
+  }
   dnnl_primitive_desc_t made = nullptr;
   const dnnl_status_t status = describe(spec, attributes.attr.get(), &made);
   out.desc.reset(made);
@@ -107,6 +111,8 @@ Described describe(const Spec& spec, const Attributes& attributes) {
   if (out.implementation.starts_with("ref"))
     out.reason = "oneDNN " + version() + " has only its reference loops (" + out.implementation +
                  ") for this";
+  if (spec.depthwise && out.implementation.find("gemm") != std::string::npos)
+    out.reason = "oneDNN " + version() + " would run one tiny matrix product per channel";
   return out;
 }
 

@@ -84,6 +84,7 @@ Spec window_spec(const Desc& desc, const Dims& out_spatial) {
   spec.pads_begin = desc.window.pads_begin;
   spec.pads_end = desc.window.pads_end;
   spec.epilogue = &desc.epilogue;
+  spec.depthwise = desc.groups > 1 && desc.groups == desc.in_channels;
 
   Dims weights{desc.out_channels / desc.groups, desc.in_channels / desc.groups};
   if (desc.groups > 1) weights.insert(weights.begin(), desc.groups);

@@ -15,6 +15,7 @@ struct Spec {
   MemoryDesc src, weights, plain_weights, bias, dst;
   bool packs = true;  ///< `weights` is a private format that `plain_weights` is copied into
   bool winograd = false;
+  bool depthwise = false;
   Dims strides, dilates, pads_begin, pads_end;  ///< not for matmul; a dilate of 0 is dense
   int32_t src_zero_point = 0, weights_zero_point = 0;
   Dims dst_dims;
