@@ -52,15 +52,16 @@ std::string attr_text(const AttrValue& value) {
     std::string operator()(const std::vector<std::string>& list) const {
       return list_text(list, quoted);
     }
-    std::string operator()(const Tensor& tensor) const { return "tensor<" + tensor.describe() + ">"; }
+    std::string operator()(const Tensor& tensor) const {
+      return "tensor<" + tensor.describe() + ">";
+    }
   };
   return std::visit(Print{}, value);
 }
 
 bool attr_equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
-  if (auto* x = std::get_if<float>(&a))
-    return std::memcmp(x, &std::get<float>(b), sizeof *x) == 0;
+  if (auto* x = std::get_if<float>(&a)) return std::memcmp(x, &std::get<float>(b), sizeof *x) == 0;
   return std::visit(
       [&]<typename T>(const T& value) {
         if constexpr (std::is_same_v<T, std::monostate>)

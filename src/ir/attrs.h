@@ -131,8 +131,8 @@ constexpr AttrField make_field() {
   using Member = std::remove_reference_t<decltype(std::declval<Struct>().*(declared.member))>;
   return {declared.name,
           [](const void* attrs) {
-            return AttrConvert<Member>::get(static_cast<const Struct*>(attrs)->*
-                                            (std::get<index>(Struct::fields).member));
+            return AttrConvert<Member>::get(
+                static_cast<const Struct*>(attrs)->*(std::get<index>(Struct::fields).member));
           },
           [](void* attrs, const AttrValue& value) {
             return AttrConvert<Member>::set(

@@ -4,8 +4,7 @@ namespace dais {
 
 const Tensor& Call::in(size_t i) const {
   if (!has(i)) fail("input " + std::to_string(i) + " is missing");
-  if (in_[i].kind != Datum::Kind::tensor)
-    fail("input " + std::to_string(i) + " is not a tensor");
+  if (in_[i].kind != Datum::Kind::tensor) fail("input " + std::to_string(i) + " is not a tensor");
   return in_[i].tensor;
 }
 

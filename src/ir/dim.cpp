@@ -111,8 +111,8 @@ std::string Dim::text() const {
     const bool negative = term.coefficient < 0;
     if (!out.empty()) out += negative ? " - " : " + ";
     if (out.empty() && negative) out += "-";
-    const uint64_t magnitude =
-        negative ? 0 - static_cast<uint64_t>(term.coefficient) : static_cast<uint64_t>(term.coefficient);
+    const uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(term.coefficient)
+                                        : static_cast<uint64_t>(term.coefficient);
     if (magnitude != 1) out += std::to_string(magnitude) + "*";
     out += term.key();
   }
@@ -245,8 +245,8 @@ Dim floordiv(const Dim& a, const Dim& b) {
     }
   }
   // x*y / x with a single term on both sides: cancel shared factors.
-  if (a.terms_ && b.terms_ && a.terms_->size() == 1 && b.terms_->size() == 1 &&
-      a.constant_ == 0 && b.constant_ == 0) {
+  if (a.terms_ && b.terms_ && a.terms_->size() == 1 && b.terms_->size() == 1 && a.constant_ == 0 &&
+      b.constant_ == 0) {
     Dim::Term top = a.terms_->front(), bottom = b.terms_->front();
     for (auto it = bottom.atoms.begin(); it != bottom.atoms.end();) {
       auto same = std::find_if(top.atoms.begin(), top.atoms.end(),
@@ -385,8 +385,9 @@ class DimParser {
   }
   std::optional<Dim> name() {
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
-                                  std::string_view("_?.").find(text_[at_]) != std::string_view::npos))
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
+            std::string_view("_?.").find(text_[at_]) != std::string_view::npos))
       ++at_;
     if (at_ == begin) return std::nullopt;
     const std::string word(text_.substr(begin, at_ - begin));

@@ -56,8 +56,8 @@ size_t dtype_size(DType dtype);
 /// Bits of one element in a file; 0 for strings.
 int dtype_bits(DType dtype);
 
-bool is_float(DType dtype);           ///< f64, f32, f16, bf16, fp8 and fp4 kinds
-bool is_integer(DType dtype);         ///< signed and unsigned, not boolean
+bool is_float(DType dtype);    ///< f64, f32, f16, bf16, fp8 and fp4 kinds
+bool is_integer(DType dtype);  ///< signed and unsigned, not boolean
 bool is_signed_integer(DType dtype);
 bool is_complex(DType dtype);
 
@@ -117,28 +117,27 @@ struct DTypes {
 using FloatTypes = DTypes<DType::f32, DType::f64, DType::f16, DType::bf16>;
 using IntegerTypes = DTypes<DType::i64, DType::i32, DType::u8, DType::i8, DType::u16, DType::i16,
                             DType::u32, DType::u64>;
-using SmallFloatTypes = DTypes<DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2,
-                               DType::f8e5m2fnuz, DType::f8e8m0, DType::f4e2m1>;
+using SmallFloatTypes = DTypes<DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz,
+                               DType::f8e8m0, DType::f4e2m1>;
 using SmallIntTypes = DTypes<DType::u4, DType::i4, DType::u2, DType::i2>;
-using NumericTypes =
-    DTypes<DType::f32, DType::i64, DType::f64, DType::f16, DType::bf16, DType::i32, DType::u8,
-           DType::i8, DType::u16, DType::i16, DType::u32, DType::u64>;
-using AllTypes =
-    DTypes<DType::f32, DType::i64, DType::f64, DType::f16, DType::bf16, DType::i32, DType::u8,
-           DType::i8, DType::u16, DType::i16, DType::u32, DType::u64, DType::boolean,
-           DType::string, DType::c64, DType::c128, DType::f8e4m3fn, DType::f8e4m3fnuz,
-           DType::f8e5m2, DType::f8e5m2fnuz, DType::f8e8m0, DType::f4e2m1, DType::u4, DType::i4,
-           DType::u2, DType::i2>;
+using NumericTypes = DTypes<DType::f32, DType::i64, DType::f64, DType::f16, DType::bf16, DType::i32,
+                            DType::u8, DType::i8, DType::u16, DType::i16, DType::u32, DType::u64>;
+using AllTypes = DTypes<DType::f32, DType::i64, DType::f64, DType::f16, DType::bf16, DType::i32,
+                        DType::u8, DType::i8, DType::u16, DType::i16, DType::u32, DType::u64,
+                        DType::boolean, DType::string, DType::c64, DType::c128, DType::f8e4m3fn,
+                        DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz, DType::f8e8m0,
+                        DType::f4e2m1, DType::u4, DType::i4, DType::u2, DType::i2>;
 
 /// Calls body.template operator()<T>() with the element type of `dtype`, which must be of the
 /// group, else throws `unsupported`: visit_dtype<NumericTypes>(dtype, [&]<typename T>() { … }).
 template <typename Group, typename Body>
 void visit_dtype(DType dtype, Body&& body) {
   const bool found = [&]<DType... kinds>(DTypes<kinds...>) {
-    return ((dtype == kinds &&
-             (body.template operator()<typename ElementOf<kinds>::Type>(), true)) ||
-            ...);
-  }(Group{});
+    return (
+        (dtype == kinds && (body.template operator()<typename ElementOf<kinds>::Type>(), true)) ||
+        ...);
+  }
+  (Group{});
   if (!found) unsupported_dtype(dtype);
 }
 

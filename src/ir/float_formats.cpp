@@ -15,11 +15,10 @@ float decode_small_float(uint32_t bits, int exponent, int mantissa, int bias, Fl
   if (kind == FloatKind::finite && exponent_bits == top && fraction == (1u << mantissa) - 1)
     return nan;
   if (kind == FloatKind::unsigned_zero && sign && exponent_bits == 0 && fraction == 0) return nan;
-  const float magnitude =
-      exponent_bits == 0
-          ? std::ldexp(static_cast<float>(fraction), 1 - bias - mantissa)
-          : std::ldexp(static_cast<float>(fraction + (1u << mantissa)),
-                       static_cast<int>(exponent_bits) - bias - mantissa);
+  const float magnitude = exponent_bits == 0
+                              ? std::ldexp(static_cast<float>(fraction), 1 - bias - mantissa)
+                              : std::ldexp(static_cast<float>(fraction + (1u << mantissa)),
+                                           static_cast<int>(exponent_bits) - bias - mantissa);
   return sign ? -magnitude : magnitude;
 }
 
@@ -52,9 +51,8 @@ uint32_t encode_small_float(float value, int exponent, int mantissa, int bias, F
   const Limits limits = limits_of(exponent, mantissa, kind);
   const uint32_t sign = std::signbit(value) ? 1u << (exponent + mantissa) : 0;
   if (std::isnan(value)) return limits.nan | (kind == FloatKind::unsigned_zero ? 0 : sign);
-  const uint32_t overflow =
-      saturate ? (limits.largest | sign)
-               : (limits.overflow | (limits.overflow_keeps_sign ? sign : 0));
+  const uint32_t overflow = saturate ? (limits.largest | sign)
+                                     : (limits.overflow | (limits.overflow_keeps_sign ? sign : 0));
   const float magnitude = std::fabs(value);
   if (std::isinf(magnitude)) return overflow;
   if (magnitude == 0) return kind == FloatKind::unsigned_zero ? 0 : sign;

@@ -7,9 +7,7 @@
 
 namespace dais {
 
-std::string Node::where() const {
-  return std::string(op->name) + " node '" + name + "'";
-}
+std::string Node::where() const { return std::string(op->name) + " node '" + name + "'"; }
 
 std::optional<Dims> Value::known() const {
   if (known_) return known_;
@@ -43,6 +41,13 @@ Value* Graph::new_value(Type type, std::string name) {
 
 Value* Graph::add_input(Type type, std::string input_name) {
   Value* value = new_value(std::move(type), std::move(input_name));
+  std::vector<std::string> symbols;
+  if (value->type.shape)
+    for (const Dim& dim : *value->type.shape) dim.collect_symbols(symbols);
+  for (const auto& symbol : symbols) {
+    const size_t depth = std::min(symbol.find_first_not_of('?'), symbol.size());
+    if (depth >= dim_prefix_.size()) dim_prefix_ = std::string(depth + 1, '?');
+  }
   inputs.push_back(value);
   return value;
 }
@@ -86,8 +91,7 @@ Node& Graph::add_node(const Op& op, Attrs attrs, Values in, size_t outputs, std:
 void Graph::infer(Node& node) {
   std::vector<Inference::Input> facts(node.in.size());
   for (size_t i = 0; i < node.in.size(); ++i)
-    if (node.in[i])
-      facts[i] = {&node.in[i]->type, node.in[i]->known(), node.in[i]->constant()};
+    if (node.in[i]) facts[i] = {&node.in[i]->type, node.in[i]->known(), node.in[i]->constant()};
   Inference inference(node, std::move(facts), node.outs.size(), [this] { return fresh_dim(); });
   inference.run();
   for (size_t i = 0; i < node.outs.size(); ++i) {
@@ -106,9 +110,8 @@ Graph::InsertBefore::~InsertBefore() { graph_.insert_before_ = saved_; }
 namespace {
 
 void drop_use(std::vector<Use>& users, const Node* node, size_t index) {
-  auto found = std::find_if(users.begin(), users.end(), [&](const Use& use) {
-    return use.node == node && use.index == index;
-  });
+  auto found = std::find_if(users.begin(), users.end(),
+                            [&](const Use& use) { return use.node == node && use.index == index; });
   if (found != users.end()) users.erase(found);
 }
 
@@ -194,9 +197,7 @@ bool Graph::remove_dead() {
   return !dead.empty() || values_.size() != before;
 }
 
-Dim Graph::fresh_dim(const char* prefix) {
-  return Dim::symbol(prefix + std::to_string(next_dim_++));
-}
+Dim Graph::fresh_dim() { return Dim::symbol(dim_prefix_ + std::to_string(next_dim_++)); }
 
 Values Graph::inline_into(Graph& target, const Values& arguments, const std::string& prefix) const {
   DAIS_CHECK(arguments.size() == inputs.size());
@@ -226,6 +227,7 @@ std::unique_ptr<Graph> Graph::clone() const {
   auto copy = std::make_unique<Graph>();
   copy->name = name;
   copy->next_dim_ = next_dim_;
+  copy->dim_prefix_ = dim_prefix_;
   std::unordered_map<const Value*, Value*> map;
   for (const auto& value : values_) {
     Value* twin = copy->new_value(value->type, value->name);

@@ -42,8 +42,8 @@ class Value {
 struct Node {
   const Op* op = nullptr;
   Attrs attrs;
-  Values in;    ///< change through Graph::set_input only
-  Values outs;  ///< never null
+  Values in;                                    ///< change through Graph::set_input only
+  Values outs;                                  ///< never null
   std::vector<std::unique_ptr<Graph>> regions;  ///< bodies of control flow and fused ops
   std::string name;
 
@@ -122,7 +122,9 @@ class Graph {
   /// Runs the op's inference again and stores the outputs' types.
   void infer(Node& node);
 
-  Dim fresh_dim(const char* prefix = "?");
+  /// A new symbol. Its prefix has one '?' more than any symbol of the inputs, so that a region's
+  /// own sizes never meet those of the graph around it.
+  Dim fresh_dim();
   std::string unique_name(std::string wanted);
   std::unique_ptr<Graph> clone() const;
   /// Copies this graph's nodes into `target` with `arguments` for the inputs; gives the outputs.
@@ -141,6 +143,7 @@ class Graph {
   Node* insert_before_ = nullptr;
   size_t next_name_ = 0;
   size_t next_dim_ = 0;
+  std::string dim_prefix_ = "?";
 };
 
 }  // namespace dais

@@ -56,9 +56,8 @@ void OnnxImport::fill(const AttrsInfo& info, void* attrs, bool lenient) const {
 
 Value* OnnxImport::scalar_like(double value, const Value* like) {
   Tensor tensor(like->type.dtype, Shape{});
-  visit_dtype<NumericTypes>(like->type.dtype, [&]<typename T>() {
-    tensor.data<T>()[0] = number_cast<T>(value);
-  });
+  visit_dtype<NumericTypes>(like->type.dtype,
+                            [&]<typename T>() { tensor.data<T>()[0] = number_cast<T>(value); });
   return graph.add_constant(std::move(tensor));
 }
 

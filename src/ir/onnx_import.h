@@ -18,9 +18,9 @@ class OnnxImport {
 
   Graph& graph;
   std::string_view domain, type, name;
-  int64_t opset;      ///< version of the node's domain
-  Values in;          ///< nullptr where an optional input is left out
-  size_t outputs;     ///< how many output names the node has (some may be empty)
+  int64_t opset;   ///< version of the node's domain
+  Values in;       ///< nullptr where an optional input is left out
+  size_t outputs;  ///< how many output names the node has (some may be empty)
   std::vector<std::pair<std::string, AttrValue>> attributes;  ///< all but subgraphs
 
   const AttrValue* attribute(std::string_view attribute_name) const;
@@ -51,8 +51,9 @@ class OnnxImport {
   /// Adds a node named after the ONNX node, with this node's number of outputs.
   template <typename Struct>
   Values emit(Struct attrs, Values inputs, size_t count = 0) {
-    return graph.add_node(std::move(attrs), std::move(inputs), count ? count : outputs,
-                          std::string(name)).outs;
+    return graph
+        .add_node(std::move(attrs), std::move(inputs), count ? count : outputs, std::string(name))
+        .outs;
   }
 
   virtual ImportedRegion region(std::string_view attribute_name) = 0;

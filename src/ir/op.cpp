@@ -18,8 +18,7 @@ void OpRegistry::add(const Op& op) {
   DAIS_CHECK(op.infer != nullptr && op.attrs != nullptr);
   DAIS_CHECK(op.reference != nullptr || op.decompose != nullptr);
   ops_.push_back(&op);
-  for (const auto& rule : op.onnx)
-    rules_[rule_key(rule.domain, rule.type)].push_back({&rule, &op});
+  for (const auto& rule : op.onnx) rules_[rule_key(rule.domain, rule.type)].push_back({&rule, &op});
 }
 
 void OpRegistry::add_rule(const OnnxRule& rule) {
@@ -29,7 +28,8 @@ void OpRegistry::add_rule(const OnnxRule& rule) {
 }
 
 const Op* OpRegistry::find(std::string_view name) const {
-  auto found = std::find_if(ops_.begin(), ops_.end(), [&](const Op* op) { return op->name == name; });
+  auto found =
+      std::find_if(ops_.begin(), ops_.end(), [&](const Op* op) { return op->name == name; });
   return found == ops_.end() ? nullptr : *found;
 }
 

@@ -62,12 +62,12 @@ Shape strides_of(const Shape& shape) {
 size_t normalize_axis(int64_t axis, size_t rank) {
   const auto limit = static_cast<int64_t>(rank);
   if (axis < -limit || axis >= limit) {
-    throw Error(Code::invalid_argument,
-                "axis " + std::to_string(axis) + " is outside a rank-" + std::to_string(rank) +
-                    " tensor",
-                "",
-                rank == 0 ? "A scalar has no axes"
-                          : "Use " + std::to_string(-limit) + " to " + std::to_string(limit - 1));
+    throw Error(
+        Code::invalid_argument,
+        "axis " + std::to_string(axis) + " is outside a rank-" + std::to_string(rank) + " tensor",
+        "",
+        rank == 0 ? "A scalar has no axes"
+                  : "Use " + std::to_string(-limit) + " to " + std::to_string(limit - 1));
   }
   return static_cast<size_t>(axis < 0 ? axis + limit : axis);
 }
@@ -179,9 +179,7 @@ bool Tensor::identical(const Tensor& other) const {
   return bytes() == 0 || std::memcmp(data_, other.data_, bytes()) == 0;
 }
 
-std::string Tensor::describe() const {
-  return std::string(dtype_name(dtype_)) + shape_.text();
-}
+std::string Tensor::describe() const { return std::string(dtype_name(dtype_)) + shape_.text(); }
 
 Datum Datum::sequence(std::vector<Datum> items) {
   Datum out;

@@ -141,8 +141,8 @@ Tensor Tensor::of(const Shape& shape, std::initializer_list<T> values) {
 /// What a graph value holds at run time: a tensor, a sequence, a map, or nothing.
 struct Datum {
   enum class Kind : uint8_t { none, tensor, sequence, map };
-  Kind kind = Kind::none;  ///< none: an empty optional or an omitted value
-  Tensor tensor;           ///< for a map: its keys
+  Kind kind = Kind::none;                           ///< none: an empty optional or an omitted value
+  Tensor tensor;                                    ///< for a map: its keys
   std::shared_ptr<const std::vector<Datum>> items;  ///< a sequence's; for a map: one, its values
 
   Datum() = default;

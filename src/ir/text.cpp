@@ -8,8 +8,8 @@ std::string value_text(const Value* value) {
   if (!value) return "none";
   bool plain = !value->name.empty();
   for (char c : value->name)
-    plain &= std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' ||
-             c == ':';
+    plain &=
+        std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' || c == ':';
   return plain ? "%" + value->name : "%\"" + value->name + "\"";
 }
 

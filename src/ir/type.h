@@ -15,9 +15,9 @@ namespace dais {
 struct Type {
   enum class Kind : uint8_t { tensor, sequence, optional, map };
   Kind kind = Kind::tensor;
-  DType dtype = DType::undefined;      ///< tensor: element type; map: key type
-  std::optional<Dims> shape;           ///< tensor only; nullopt: unknown rank
-  std::shared_ptr<const Type> element; ///< sequence, optional: element; map: value
+  DType dtype = DType::undefined;       ///< tensor: element type; map: key type
+  std::optional<Dims> shape;            ///< tensor only; nullopt: unknown rank
+  std::shared_ptr<const Type> element;  ///< sequence, optional: element; map: value
 
   static Type tensor(DType dtype, std::optional<Dims> shape = std::nullopt);
   static Type of(const Tensor& tensor);

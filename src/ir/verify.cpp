@@ -17,9 +17,9 @@ void verify_node(const Graph& graph, const Node& node,
     if (!value) continue;
     if (!defined.contains(value))
       broken(graph, "'" + value->name + "' is used before it is made", node.where());
-    const bool listed = std::any_of(
-        value->users().begin(), value->users().end(),
-        [&](const Use& use) { return use.node == &node && use.index == i; });
+    const bool listed =
+        std::any_of(value->users().begin(), value->users().end(),
+                    [&](const Use& use) { return use.node == &node && use.index == i; });
     if (!listed) broken(graph, "'" + value->name + "' does not list its user", node.where());
   }
   for (size_t i = 0; i < node.outs.size(); ++i) {
