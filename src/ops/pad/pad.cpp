@@ -1,0 +1,130 @@
+#include "ops/pad/pad.h"
+
+#include <algorithm>
+
+#include "ir/call.h"
+#include "ir/inference.h"
+#include "ir/onnx_import.h"
+#include "ops/dims.h"
+#include "ops/pad/mapped_copy.h"
+
+namespace dais {
+namespace {
+
+/// Pads of every axis from those of some: first all starts, then all ends.
+template <typename Context>
+Dims full_pads(const Context& c, const Dims& pads, const std::vector<int64_t>* axes, size_t rank) {
+  std::vector<size_t> at(rank);
+  for (size_t axis = 0; axis < rank; ++axis) at[axis] = axis;
+  if (axes) at = checked_axes(c, *axes, rank);
+  if (pads.size() != 2 * at.size())
+    c.fail("there are " + std::to_string(pads.size()) + " pads for " + std::to_string(at.size()) +
+               " axes",
+           "Give a start and an end for each axis");
+  Dims out(2 * rank, Dim(0));
+  for (size_t i = 0; i < at.size(); ++i) {
+    out[at[i]] = pads[i];
+    out[rank + at[i]] = pads[at.size() + i];
+  }
+  return out;
+}
+
+void infer(Inference& c) {
+  const auto& mode = c.attrs<Pad>().mode;
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    c.fail("the mode '" + mode + "' is unknown", "Use constant, reflect, edge or wrap");
+  c.set(0, c.dtype(0));
+  const Dims& in = c.shape(0);
+  const auto pads = c.known(1);
+  const auto axes = c.known_ints(3);
+  Dims out;
+  if (!pads || (c.has(3) && !axes)) {
+    for (size_t axis = 0; axis < in.size(); ++axis) out.push_back(c.fresh());
+    return c.set(0, c.dtype(0), out);
+  }
+  const Dims full = full_pads(c, *pads, axes ? &*axes : nullptr, in.size());
+  for (size_t axis = 0; axis < in.size(); ++axis) {
+    out.push_back(in[axis] + full[axis] + full[in.size() + axis]);
+    if (out.back().is_constant() && *out.back().constant() < 0)
+      c.fail("axis " + std::to_string(axis) + " of size " + in[axis].text() +
+             " has more removed than there is");
+  }
+  c.set(0, c.dtype(0), out);
+}
+
+int64_t wrapped(int64_t at, int64_t period) {
+  const int64_t rest = at % period;
+  return rest < 0 ? rest + period : rest;
+}
+
+/// Which kept element of `size` an index counted from the first kept one shows; -1: none.
+int64_t source_index(const std::string& mode, int64_t at, int64_t size) {
+  if (at >= 0 && at < size) return at;
+  if (mode == "constant") return -1;
+  if (mode == "edge") return std::clamp<int64_t>(at, 0, size - 1);
+  if (mode == "wrap") return wrapped(at, size);
+  if (size == 1) return 0;
+  const int64_t folded = wrapped(at, 2 * (size - 1));
+  return folded < size ? folded : 2 * (size - 1) - folded;
+}
+
+void reference(Call& c) {
+  const Tensor& x = c.in(0);
+  const auto& mode = c.attrs<Pad>().mode;
+  std::vector<int64_t> axes;
+  if (c.has(3)) axes = c.in(3).to_ints();
+  const Dims pads = full_pads(c, dims_of(c.in(1).to_ints()), c.has(3) ? &axes : nullptr, x.rank());
+  Shape shape;
+  IndexMaps maps;
+  for (size_t axis = 0; axis < x.rank(); ++axis) {
+    const int64_t before = *pads[axis].constant(), after = *pads[x.rank() + axis].constant();
+    const int64_t size = x.shape()[axis];
+    int64_t padded = 0;
+    if (__builtin_add_overflow(before, after, &padded) ||
+        __builtin_add_overflow(padded, size, &padded) || padded < 0)
+      c.fail("axis " + std::to_string(axis) + " of size " + std::to_string(size) +
+             " cannot be padded by " + std::to_string(before) + " and " + std::to_string(after));
+    shape.push_back(padded);
+    const int64_t first = std::max<int64_t>(0, -before);
+    const int64_t kept = size - first - std::max<int64_t>(0, -after);
+    if (kept <= 0 && padded > 0 && mode != "constant")
+      c.fail("axis " + std::to_string(axis) + " has nothing left to repeat");
+    maps.emplace_back();
+    Tensor(DType::u8, Shape{padded});  // refuses sizes that memory cannot hold
+    for (int64_t i = 0; i < padded; ++i) {
+      const int64_t from = source_index(mode, i - std::max<int64_t>(0, before), kept);
+      maps.back().push_back(from < 0 ? -1 : from + first);
+    }
+  }
+  Tensor fill;
+  if (c.has(2)) {
+    fill = c.in(2);
+    if (fill.elements() != 1 || fill.dtype() != x.dtype())
+      c.fail("the padding value " + fill.describe() + " is not one element of the data's type");
+  }
+  copy_mapped(x, maps, fill, c.out(0, shape));
+}
+
+/// Pads and value were attributes before opset 11; opset 1 called the former "paddings".
+Values import_1(OnnxImport& x) {
+  const auto pads = x.integers(x.attribute("pads") ? "pads" : "paddings");
+  return x.emit(Pad{.mode = x.text("mode", "constant")},
+                {x.input(0), x.ints(pads), x.scalar_like(x.number("value", 0), x.input(0))});
+}
+
+}  // namespace
+
+const Op Pad::op{
+    .name = "pad",
+    .attrs = &AttrsOf<Pad>::info,
+    .infer = infer,
+    .reference = reference,
+    .onnx = {{.type = "Pad", .since = 1, .until = 10, .import = import_1},
+             {"Pad", 11},
+             {.type = "Pad", .domain = "com.microsoft"}},
+};
+
+namespace ops {
+void define_pad(OpRegistry& registry) { registry.add(Pad::op); }
+}  // namespace ops
+}  // namespace dais

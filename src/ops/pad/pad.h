@@ -1,0 +1,16 @@
+#pragma once
+
+#include "ir/op.h"
+
+namespace dais {
+
+/// (data, pads, value?, axes?): elements added before and after each axis; negative counts remove
+/// elements, before anything is added. Modes: constant, reflect, edge, wrap; reflect and wrap go on
+/// periodically where the padding is longer than the axis.
+struct Pad {
+  std::string mode = "constant";
+  static constexpr auto fields = std::tuple{field("mode", &Pad::mode)};
+  static const Op op;
+};
+
+}  // namespace dais
