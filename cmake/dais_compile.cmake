@@ -26,12 +26,17 @@ if(DAIS_SANITIZE)
     -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   target_link_options(dais_options INTERFACE -fsanitize=${DAIS_SANITIZE})
 endif()
-if(DAIS_SANITIZE MATCHES thread)
-  # libgomp is not built for ThreadSanitizer; std::thread teams are.
+if(DAIS_SANITIZE MATCHES thread OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  # libgomp is not built for ThreadSanitizer, and clang has another OpenMP than oneDNN; teams of
+  # std::thread serve the sanitizer, the fuzzers and clang-tidy.
   target_compile_definitions(dais_options INTERFACE DAIS_STD_THREADS)
 else()
   target_compile_options(dais_options INTERFACE -fopenmp)
   target_link_options(dais_options INTERFACE -fopenmp)
+endif()
+
+if(DAIS_FUZZERS)
+  target_compile_options(dais_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 set(DAIS_TEST_SOURCES "" CACHE INTERNAL "unit tests found beside the sources")

@@ -27,7 +27,7 @@ finish() {
   exit $step_failed
 }
 
-# build PRESET: configures and builds it.
+# build PRESET [TARGET]: configures and builds it. Ninja counts its steps: done/all, seconds so far.
 build() {
-  cmake --preset "$1" && cmake --build --preset "$1"
+  cmake --preset "$1" && NINJA_STATUS='[%f/%t %es] ' cmake --build --preset "$1" ${2:+--target "$2"}
 }

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs clang-tidy with .clang-tidy: every warning is an error.
+# Usage: tools/tidy.sh [--changed [BASE] | FILE...]
+#   without arguments  every source file of the build
+#   --changed [BASE]   sources that differ from BASE (default: the main branch), saved or not
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+command -v clang-tidy >/dev/null || {
+  echo "tidy: clang-tidy is missing; remedy: tools/setup.sh full" >&2
+  exit 1
+}
+
+# clang's own compile commands, without GCC's precompiled header.
+cmake --preset tidy >/dev/null
+commands=build/tidy/compile_commands.json
+
+all_files() {
+  sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$commands" | grep -F "$PWD/" |
+    grep -vF "$PWD/build/" | sort -u
+}
+
+changed_files() {
+  { git diff --name-only "$(git merge-base HEAD "$1")"; git ls-files -o --exclude-standard; } |
+    sed "s|^|$PWD/|" | sort -u | comm -12 - <(all_files)
+}
+
+case ${1:-} in
+  -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  --changed) files=$(changed_files "${2:-main}") ;;
+  "") files=$(all_files) ;;
+  *) files=$(realpath "$@") ;;
+esac
+count=$(grep -c . <<<"$files" || true)
+echo "tidy: $count files"
+[ "$count" -gt 0 ] || exit 0
+
+# One file at a time, so that each prints where the run is; findings go on top of their line.
+check_one() {
+  local file=$1 output
+  if output=$(clang-tidy -quiet -p build/tidy "$file" 2>/dev/null); then
+    echo "tidy: ok ${file#"$PWD"/}"
+  else
+    printf '%s\ntidy: FINDINGS in %s\n' "${output//"$PWD/"/}" "${file#"$PWD"/}"
+    return 1
+  fi
+}
+export -f check_one
+tr '\n' '\0' <<<"${files%$'\n'}" | xargs -0 -n 1 -P "$(nproc)" bash -c '[ -z "$1" ] || check_one "$1"' tidy ||
+  { echo "tidy: clang-tidy found something (above)"; exit 1; }
