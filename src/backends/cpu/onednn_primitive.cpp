@@ -1,4 +1,4 @@
-#include <cstring>
+#include <optional>
 
 #include "backends/cpu/onednn_packed.h"
 #include "backends/cpu/onednn_spec.h"
@@ -11,6 +11,10 @@ namespace dais::onednn {
 namespace {
 
 constexpr size_t alignment = 64;
+
+bool set_data(const Memory& memory, const void* data) noexcept {
+  return library().memory_set_data_handle(memory.get(), const_cast<void*>(data)) == dnnl_success;
+}
 
 /// Runs oneDNN on a team of the size its primitive was built for: many implementations divide
 /// scratch memory by it.
@@ -30,7 +34,7 @@ class TeamScope {
 };
 
 dnnl_alg_kind_t algorithm_of(const Spec& spec) {
-  return spec.winograd ? dnnl_convolution_auto : dnnl_convolution_direct;
+  return spec.winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
 }
 
 /// The calls that create a primitive descriptor; the caller looks at the status.
@@ -116,11 +120,46 @@ Described describe(const Spec& spec, const Attributes& attributes) {
   return out;
 }
 
+/// What create() settles on, and refusal() reports.
+struct Choice {
+  Spec spec;
+  Attributes attributes;
+  Described described;
+};
+
+Choice choose(Spec spec) {
+  Attributes attributes = attributes_of(spec);
+  if (spec.winograd) {
+    Spec blocked = winograd_spec(spec);
+    Described described = describe(blocked, attributes);
+    if (described.reason.empty())
+      return {std::move(blocked), std::move(attributes), std::move(described)};
+    spec.winograd = false;
+  }
+  Described described = describe(spec, attributes);
+  return {std::move(spec), std::move(attributes), std::move(described)};
+}
+
+size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+/// Copies between the caller's channels-last activations and the blocked ones that Winograd's
+/// kernel wants; the blocked ones lie in scratch memory.
+struct Staging {
+  Compiled in, out;
+  Memory src, dst;
+  size_t src_at = 0, dst_at = 0;
+};
+
+bool copy(const Compiled& reorder, const Stream& stream, dnnl_memory_t from, dnnl_memory_t to) {
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+  return library().primitive_execute(reorder.get(), stream.get(), 2, arguments) == dnnl_success;
+}
+
 }  // namespace
 
 Packed::Body::Body(const MemoryDesc& plain_desc, const MemoryDesc& private_desc)
     : desc(private_desc) {
-  const size_t size = (desc.bytes() + alignment - 1) / alignment * alignment;
+  const size_t size = aligned(desc.bytes());
   bytes.reset(std::aligned_alloc(alignment, size));
   if (!bytes)
     throw Error(Code::exhausted, "no memory for " + std::to_string(size) + " bytes of weights",
@@ -133,11 +172,7 @@ Packed::Body::Body(const MemoryDesc& plain_desc, const MemoryDesc& private_desc)
 }
 
 bool Packed::Body::fill(const void* weights) noexcept {
-  const Library& dnnl = library();
-  if (dnnl.memory_set_data_handle(plain.get(), const_cast<void*>(weights)) != dnnl_success)
-    return false;
-  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, plain.get()}, {DNNL_ARG_TO, memory.get()}};
-  return dnnl.primitive_execute(reorder.get(), stream.get(), 2, arguments) == dnnl_success;
+  return set_data(plain, weights) && copy(reorder, stream, plain.get(), memory.get());
 }
 
 Packed::Packed(std::unique_ptr<Body> body) : body_(std::move(body)) {}
@@ -159,6 +194,7 @@ struct Primitive::Body {
   size_t scratch_bytes = 0;
   int team = 1;
   bool packs = true;
+  std::optional<Staging> staging;
   MemoryDesc weights, plain_weights;
   std::vector<Operand> operands;  ///< keeps the values of constant ones alive
 
@@ -171,17 +207,19 @@ struct Primitive::Body {
     memories.push_back(make_memory(desc));
     arguments.push_back({argument, memories.back().get()});
   }
-  bool point(size_t index, const void* data) noexcept {
-    return library().memory_set_data_handle(memories[index].get(), const_cast<void*>(data)) ==
-           dnnl_success;
-  }
-  void add_arguments(const Spec& spec, const MemoryDesc& scratch_desc);
+  bool point(size_t index, const void* data) noexcept { return set_data(memories[index], data); }
+  void add_arguments(const Spec& spec, const PrimitiveDesc& described);
+  void stage(const Spec& spec, const PrimitiveDesc& described);
+  bool execute(const Tensors& tensors) noexcept;
 };
 
-void Primitive::Body::add_arguments(const Spec& spec, const MemoryDesc& scratch_desc) {
-  add(DNNL_ARG_SRC, spec.src);
+void Primitive::Body::add_arguments(const Spec& spec, const PrimitiveDesc& described) {
+  const MemoryDesc scratch_desc = query(described, dnnl_query_scratchpad_md);
+  scratch_bytes = scratch_desc.bytes();
+  weights = query(described, dnnl_query_weights_md);
+  add(DNNL_ARG_SRC, query(described, dnnl_query_src_md));
   add(DNNL_ARG_WEIGHTS, weights);
-  add(DNNL_ARG_DST, spec.dst);
+  add(DNNL_ARG_DST, query(described, dnnl_query_dst_md));
   add(DNNL_ARG_SCRATCHPAD, scratch_desc);
   if (spec.epilogue->bias) {
     bias = arguments.size();
@@ -190,36 +228,45 @@ void Primitive::Body::add_arguments(const Spec& spec, const MemoryDesc& scratch_
   first_operand = arguments.size();
   for (const Operand& operand : operands) {
     add(operand.argument, operand.desc);
-    if (operand.constant())
-      check(library().memory_set_data_handle(memories.back().get(),
-                                             const_cast<float*>(operand.values.data())),
-            "dnnl_memory_set_data_handle");
+    if (operand.constant()) DAIS_CHECK(set_data(memories.back(), operand.values.data()));
   }
 }
 
-Created Access::create(const Spec& spec) {
+void Primitive::Body::stage(const Spec& spec, const PrimitiveDesc& described) {
+  const MemoryDesc src_blocked = query(described, dnnl_query_src_md);
+  const MemoryDesc dst_blocked = query(described, dnnl_query_dst_md);
+  staging.emplace();
+  staging->in = make_reorder(spec.caller_src, src_blocked);
+  staging->out = make_reorder(dst_blocked, spec.caller_dst);
+  staging->src = make_memory(spec.caller_src);
+  staging->dst = make_memory(spec.caller_dst);
+  staging->src_at = aligned(scratch_bytes);
+  staging->dst_at = staging->src_at + aligned(src_blocked.bytes());
+  scratch_bytes = staging->dst_at + aligned(dst_blocked.bytes());
+}
+
+Created Access::create(const Spec& wanted) {
   Created out;
-  Attributes attributes = attributes_of(spec);
   const int team = team_size();
-  Described described = describe(spec, attributes);
-  if (!described.reason.empty()) {
-    out.reason = std::move(described.reason);
+  Choice choice = choose(wanted);
+  const Spec& spec = choice.spec;
+  const PrimitiveDesc& described = choice.described.desc;
+  if (!choice.described.reason.empty()) {
+    out.reason = std::move(choice.described.reason);
     return out;
   }
   auto body = std::make_unique<Primitive::Body>();
   dnnl_primitive_t compiled = nullptr;
-  check(library().primitive_create(&compiled, described.desc.get()), "dnnl_primitive_create");
+  check(library().primitive_create(&compiled, described.get()), "dnnl_primitive_create");
   body->compiled.reset(compiled);
   body->stream = make_stream();
-  body->implementation = std::move(described.implementation);
+  body->implementation = std::move(choice.described.implementation);
   body->team = team;
   body->packs = spec.packs;
-  body->weights = query(described.desc, dnnl_query_weights_md);
   body->plain_weights = spec.plain_weights;
-  body->operands = std::move(attributes.operands);
-  const MemoryDesc scratch = query(described.desc, dnnl_query_scratchpad_md);
-  body->scratch_bytes = scratch.bytes();
-  body->add_arguments(spec, scratch);
+  body->operands = std::move(choice.attributes.operands);
+  body->add_arguments(spec, described);
+  if (spec.winograd) body->stage(spec, described);
   out.primitive.reset(new Primitive(std::move(body)));
   return out;
 }
@@ -245,10 +292,24 @@ bool Primitive::repack(const void* weights, Packed& packed) const noexcept {
   return accepts(packed) && packed.body_->fill(weights);
 }
 
+bool Primitive::Body::execute(const Tensors& tensors) noexcept {
+  const auto run_it = [&] {
+    return library().primitive_execute(compiled.get(), stream.get(),
+                                       static_cast<int>(arguments.size()),
+                                       arguments.data()) == dnnl_success;
+  };
+  if (!staging) return point(src, tensors.src) && point(dst, tensors.dst) && run_it();
+  auto* const scratch_memory = static_cast<std::byte*>(tensors.scratch);
+  return point(src, scratch_memory + staging->src_at) &&
+         point(dst, scratch_memory + staging->dst_at) && set_data(staging->src, tensors.src) &&
+         set_data(staging->dst, tensors.dst) &&
+         copy(staging->in, stream, staging->src.get(), arguments[src].memory) && run_it() &&
+         copy(staging->out, stream, arguments[dst].memory, staging->dst.get());
+}
+
 bool Primitive::run(const Tensors& tensors) noexcept {
   Body& body = *body_;
-  bool ready = body.point(Body::src, tensors.src) && body.point(Body::dst, tensors.dst) &&
-               body.point(Body::scratch, tensors.scratch);
+  bool ready = body.point(Body::scratch, tensors.scratch);
   if (body.packs)
     body.arguments[Body::weights_at].memory = tensors.packed->body_->memory.get();
   else
@@ -258,9 +319,7 @@ bool Primitive::run(const Tensors& tensors) noexcept {
     ready = ready && body.point(body.first_operand + index, tensors.post[index]);
   if (!ready) return false;
   const TeamScope scope(body.team);
-  return library().primitive_execute(body.compiled.get(), body.stream.get(),
-                                     static_cast<int>(body.arguments.size()),
-                                     body.arguments.data()) == dnnl_success;
+  return body.execute(tensors);
 }
 
 namespace {
@@ -276,8 +335,7 @@ template <typename Desc>
 std::string refusal_of(const Desc& desc) {
   std::string reason = unavailable().empty() ? objection(desc) : unavailable();
   if (!reason.empty()) return reason;
-  const Spec spec = spec_of(desc);
-  return describe(spec, attributes_of(spec)).reason;
+  return choose(spec_of(desc)).described.reason;
 }
 
 }  // namespace

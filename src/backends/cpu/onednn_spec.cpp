@@ -74,6 +74,7 @@ template <typename Desc>
 Spec window_spec(const Desc& desc, const Dims& out_spatial) {
   Spec spec;
   const Dims src_dims = activation_dims(desc.batch, desc.in_channels, desc.in_spatial);
+  spec.src_dims = src_dims;
   spec.dst_dims = activation_dims(desc.batch, desc.out_channels, out_spatial);
   spec.dst_order = memory_order(src_dims.size(), desc.channels_last);
   spec.src = MemoryDesc::strided(src_dims, desc.src, strides_in_order(src_dims, spec.dst_order));
@@ -117,6 +118,22 @@ Dims matrix_strides(const MatrixDesc& matrix, const Dims& dims) {
   return strides_in_order(dims, order);
 }
 
+/// Two copies of the activations must not eat the gain, and operands of full size would have to be
+/// copied too.
+bool winograd_pays(const ConvDesc& desc) {
+  constexpr int64_t enough_channels = 48;
+  const Window& window = desc.window;
+  const Dims ones{1, 1};
+  const auto whole = [](const PostOp& op) {
+    return op.kind == PostOp::Kind::sum || (op.reads_tensor() && !op.per_channel);
+  };
+  const auto& post_ops = desc.epilogue.post_ops;
+  return desc.src == Data::f32 && desc.dst == Data::f32 && desc.groups == 1 &&
+         window.kernel == Dims{3, 3} && window.strides == ones && window.dilations == ones &&
+         desc.in_channels >= enough_channels && desc.out_channels >= enough_channels &&
+         std::none_of(post_ops.begin(), post_ops.end(), whole);
+}
+
 }  // namespace
 
 std::string objection(const ConvDesc& desc) {
@@ -154,10 +171,19 @@ std::string objection(const MatmulDesc& desc) {
 Spec spec_of(const ConvDesc& desc) {
   Spec spec = window_spec(desc, desc.out_spatial());
   spec.form = Form::conv;
-  spec.winograd = desc.allow_winograd;
+  spec.winograd = desc.allow_winograd && winograd_pays(desc);
   spec.src_zero_point = desc.src_zero_point;
   spec.bias = bias_desc(spec, desc.out_channels);
   return spec;
+}
+
+Spec winograd_spec(const Spec& spec) {
+  Spec out = spec;
+  out.caller_src = spec.src;
+  out.caller_dst = spec.dst;
+  out.src = MemoryDesc::any(spec.src_dims, Data::f32);
+  out.dst = MemoryDesc::any(spec.dst_dims, Data::f32);
+  return out;
 }
 
 Spec spec_of(const DeconvDesc& desc) {

@@ -13,12 +13,13 @@ enum class Form { conv, deconv, matmul };
 struct Spec {
   Form form = Form::conv;
   MemoryDesc src, weights, plain_weights, bias, dst;
-  bool packs = true;  ///< `weights` is a private format that `plain_weights` is copied into
-  bool winograd = false;
+  bool packs = true;      ///< `weights` is a private format that `plain_weights` is copied into
+  bool winograd = false;  ///< may be tried; after winograd_spec(): is used
+  MemoryDesc caller_src, caller_dst;  ///< with Winograd: the caller's formats of src and dst
   bool depthwise = false;
   Dims strides, dilates, pads_begin, pads_end;  ///< not for matmul; a dilate of 0 is dense
   int32_t src_zero_point = 0, weights_zero_point = 0;
-  Dims dst_dims;
+  Dims src_dims, dst_dims;
   std::vector<int> dst_order;  ///< dims of dst from outermost to innermost in memory
   int channel_axis = 1;
   const Epilogue* epilogue = nullptr;
@@ -46,6 +47,9 @@ std::string objection(const MatmulDesc& desc);
 Spec spec_of(const ConvDesc& desc);
 Spec spec_of(const DeconvDesc& desc);
 Spec spec_of(const MatmulDesc& desc);
+
+/// The same convolution by Winograd's transform, in the activation formats that oneDNN wants.
+Spec winograd_spec(const Spec& spec);
 
 Attributes attributes_of(const Spec& spec);
 

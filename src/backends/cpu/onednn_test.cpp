@@ -456,7 +456,17 @@ TEST(OnednnConv, Winograd) {
   desc.batch = 1;
   desc.allow_winograd = true;
   desc.window.pads_begin = desc.window.pads_end = {1, 1};
+  desc.epilogue.bias = true;
+  desc.epilogue.post_ops = {PostOp::apply(Eltwise::relu)};
   expect_conv(desc);
+  desc.out_channels = 50;
+  desc.channels_last = false;
+  expect_conv(desc);
+  desc.channels_last = true;
+  desc.epilogue.post_ops = {PostOp::sum(), PostOp::apply(Eltwise::relu)};
+  const Created summed = create(desc);
+  ASSERT_TRUE(summed) << summed.reason;
+  EXPECT_EQ(summed.primitive->implementation().find("wino"), std::string::npos);
 }
 
 TEST(OnednnConv, SharesWeights) {
