@@ -29,5 +29,6 @@ finish() {
 
 # build PRESET [TARGET]: configures and builds it. Ninja counts its steps: done/all, seconds so far.
 build() {
-  cmake --preset "$1" && NINJA_STATUS='[%f/%t %es] ' cmake --build --preset "$1" ${2:+--target "$2"}
+  cmake --preset "$1" &&
+    NINJA_STATUS='[%f/%t %es] ' cmake --build --preset "$1" -j "$(nproc)" ${2:+--target "$2"}
 }
