@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <string>
+
+#include "base/cgroup.h"
 
 #ifdef DAIS_STD_THREADS
 #include <thread>
@@ -17,24 +17,17 @@
 namespace dais {
 namespace {
 
-/// CPU quota of the cgroup in whole cores, or a huge number when there is none.
-double quota_cores() {
-  double quota = 0, period = 0;
-  std::string first;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> first >> period && first != "max")
-    return std::stod(first) / period;
-  std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0)
-    return quota / period;
-  return 1e9;
-}
-
 int affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
+}
+
+int count_usable_cores() {
+  const int allowed = affinity_cores();
+  const double quota = cpu_quota_cores().value_or(allowed);
+  return std::max(1, static_cast<int>(std::min<double>(allowed, std::ceil(quota))));
 }
 
 thread_local int this_team = 0;
@@ -43,8 +36,7 @@ thread_local bool inside_team = false;
 }  // namespace
 
 int usable_cores() {
-  static const int cores =
-      std::max(1, static_cast<int>(std::min<double>(affinity_cores(), std::ceil(quota_cores()))));
+  static const int cores = count_usable_cores();
   return cores;
 }
 
