@@ -70,14 +70,17 @@ std::string fill_window(Window& out, const std::vector<int64_t>& kernel,
 }
 
 Dim Window::positions(size_t axis, const Dim& size) const {
+  // A symbolic size is taken to hold at least one window; running checks it.
+  const auto counted = [&](const Dim& count) {
+    return count.is_constant() ? max(count, 0) : count;
+  };
   if (padding == Padding::same_upper || padding == Padding::same_lower)
     return ceildiv(size, strides[axis]);
-  if (padding == Padding::valid)
-    return max(floordiv(size - extent(axis), strides[axis]) + 1, Dim(0));
+  if (padding == Padding::valid) return counted(floordiv(size - extent(axis), strides[axis]) + 1);
   const Dim room = size + (pads[axis] + pads[rank() + axis] - extent(axis));
-  if (!ceil) return max(floordiv(room, strides[axis]) + 1, Dim(0));
+  if (!ceil) return counted(floordiv(room, strides[axis]) + 1);
   const Dim last_start = floordiv(size + (pads[axis] - 1), strides[axis]) + 1;
-  return max(min(ceildiv(room, strides[axis]) + 1, last_start), Dim(0));
+  return counted(min(ceildiv(room, strides[axis]) + 1, last_start));
 }
 
 int64_t Window::pad_begin(size_t axis, int64_t size, int64_t positions) const {

@@ -159,16 +159,16 @@ TransposedAxis transposed_axis(const ConvTranspose& attrs, const Window& window,
   const Dim full = stride * (size - Dim(1)) + Dim(extra + window.extent(axis));
   if (!attrs.output_shape.empty()) {
     const Dim wanted = attrs.output_shape[attrs.output_shape.size() - rank + axis];
-    return {wanted, begin_of(window, max(full - wanted, Dim(0)))};
+    return {wanted, begin_of(window, full - wanted)};
   }
   if (window.padding == Window::Padding::same_upper ||
       window.padding == Window::Padding::same_lower) {
     const Dim wanted = size * stride;
-    return {wanted, begin_of(window, max(full - wanted, Dim(0)))};
+    return {wanted, begin_of(window, full - wanted)};
   }
   if (window.padding == Window::Padding::valid) return {full, Dim(0)};
-  return {max(full - Dim(window.pads[axis] + window.pads[rank + axis]), Dim(0)),
-          Dim(window.pads[axis])};
+  const Dim rest = full - Dim(window.pads[axis] + window.pads[rank + axis]);
+  return {rest.is_constant() ? max(rest, Dim(0)) : rest, Dim(window.pads[axis])};
 }
 
 const Op ConvTranspose::op{

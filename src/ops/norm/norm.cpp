@@ -1,0 +1,243 @@
+#include "ops/norm/norm.h"
+
+#include <cmath>
+
+#include "ir/onnx_import.h"
+#include "ops/norm/moments.h"
+#include "ops/wide.h"
+#include "ops/window.h"
+
+namespace dais {
+namespace {
+
+void infer_batch(Inference& c) {
+  const auto& attrs = c.attrs<BatchNormalization>();
+  c.set(0, c.dtype(0));
+  for (size_t i : {1, 2}) {
+    c.set(i, c.dtype(i + 2));
+    if (c.ranked(i + 2)) c.set(i, c.dtype(i + 2), c.shape(i + 2));
+  }
+  const Dims& x = c.shape(0);
+  c.require(x.size() >= 2, "X must have a batch and a channel axis");
+  const Dim& channels = x[channel_axis(x.size(), attrs.channels_last)];
+  for (size_t i = 1; i < 5; ++i) {
+    if (!c.ranked(i)) continue;
+    const Dims& given = c.shape(i);
+    if (given.size() != 1 ||
+        (given[0].is_constant() && channels.is_constant() && !(given[0] == channels)))
+      c.fail("input " + std::to_string(i) + " is " + dims_text(given) + ", but X has " +
+             channels.text() + " channels");
+  }
+  c.set(0, c.dtype(0), x);
+}
+
+/// Mean and variance of each channel over batch and space.
+void batch_moments(const Activation& sizes, const std::vector<double>& x, std::vector<double>& mean,
+                   std::vector<double>& variance) {
+  const int64_t cells = sizes.cells();
+  const auto count = static_cast<double>(sizes.batch * cells);
+  for (int64_t channel = 0; channel < sizes.channels; ++channel) {
+    double sum = 0, squares = 0;
+    const auto each = [&](auto&& body) {
+      for (int64_t n = 0; n < sizes.batch; ++n) {
+        const double* from = x.data() + (n * sizes.channels + channel) * cells;
+        for (int64_t i = 0; i < cells; ++i) body(from[i]);
+      }
+    };
+    each([&](double value) { sum += value; });
+    const double middle = sum / count;
+    each([&](double value) { squares += (value - middle) * (value - middle); });
+    mean[static_cast<size_t>(channel)] = middle;
+    variance[static_cast<size_t>(channel)] = squares / count;
+  }
+}
+
+void reference_batch(Call& c) {
+  const auto& attrs = c.attrs<BatchNormalization>();
+  const Tensor& x = c.in(0);
+  c.require(x.rank() >= 2, "X must have a batch and a channel axis");
+  const Activation sizes(x.shape(), attrs.channels_last);
+  for (size_t i = 1; i < 5; ++i)
+    c.require(c.in(i).elements() == sizes.channels,
+              "scale, B, mean and var must have one value per channel");
+  const WideView<double> scale(c.in(1)), bias(c.in(2));
+  std::vector<double> mean = to_wide<double>(c.in(3)), variance = to_wide<double>(c.in(4));
+  std::vector<double> values = load_channels_first<double>(x, attrs.channels_last);
+  Tensor& y = c.out(0, x.shape());
+  if (attrs.training_mode) {
+    std::vector<double> own_mean = mean, own_variance = variance;
+    batch_moments(sizes, values, own_mean, own_variance);
+    const auto keep = static_cast<double>(attrs.momentum);
+    const auto emit = [&](size_t i, std::vector<double>& running, const std::vector<double>& own) {
+      for (size_t k = 0; k < running.size(); ++k)
+        running[k] = running[k] * keep + own[k] * (1 - keep);
+      if (i < c.outputs())
+        store_wide(c.out(i, c.in(i + 2).shape()), 0, running.data(), std::ssize(running));
+    };
+    emit(1, mean, own_mean);
+    emit(2, variance, own_variance);
+    mean = own_mean;
+    variance = own_variance;
+  }
+  const int64_t cells = sizes.cells();
+  for (int64_t row = 0; row < sizes.batch * sizes.channels; ++row) {
+    const int64_t channel = row % sizes.channels;
+    const auto at = static_cast<size_t>(channel);
+    const double factor =
+        scale[channel] / std::sqrt(variance[at] + static_cast<double>(attrs.epsilon));
+    double* line = values.data() + row * cells;
+    for (int64_t i = 0; i < cells; ++i) line[i] = (line[i] - mean[at]) * factor + bias[channel];
+  }
+  store_channels_first(y, std::move(values), attrs.channels_last);
+}
+
+/// Versions 1 to 9 had five outputs while training (the last two were never defined well enough to
+/// be used) and told training by their presence.
+Values import_old_batch(OnnxImport& c) {
+  auto attrs = c.attrs<BatchNormalization>();
+  attrs.training_mode = c.outputs > 1;
+  if (c.integer("spatial", 1) == 0)
+    c.fail("per-element statistics (spatial=0) are not supported",
+           "Convert the model to opset 9 or above");
+  Values out = c.emit(attrs, c.in, std::min<size_t>(c.outputs, 3));
+  out.resize(c.outputs, nullptr);
+  return out;
+}
+
+void infer_same(Inference& c) {
+  c.set(0, c.dtype(0));
+  c.set(0, c.dtype(0), c.shape(0));
+}
+
+void infer_instance(Inference& c) {
+  infer_same(c);
+  c.require(c.rank(0) >= 3, "X must have at least one spatial axis");
+}
+
+/// Normalises rows of neighbouring elements, then scales by channel.
+void normalize_groups(Call& c, const Activation& sizes, int64_t groups, double epsilon,
+                      bool channels_last) {
+  const Tensor& x = c.in(0);
+  const int64_t scales = c.in(1).elements();
+  c.require(groups >= 1 && sizes.channels % groups == 0,
+            "num_groups does not divide the number of channels");
+  c.require((scales == sizes.channels || scales == groups) && c.in(2).elements() == scales,
+            "scale and bias must have one value per channel, or one per group");
+  const WideView<double> scale(c.in(1)), bias(c.in(2));
+  std::vector<double> values = load_channels_first<double>(x, channels_last);
+  const int64_t cells = sizes.cells(), row = sizes.channels / groups * cells;
+  const int64_t per_scale = sizes.channels / scales * cells;
+  for (int64_t first = 0; row > 0 && first < std::ssize(values); first += row) {
+    double* line = values.data() + first;
+    const Moments moments = moments_of(line, row);
+    const double factor = 1 / std::sqrt(moments.variance + epsilon);
+    for (int64_t i = 0; i < row; ++i) {
+      const int64_t k = (first + i) / per_scale % scales;
+      line[i] = (line[i] - moments.mean) * factor * scale[k] + bias[k];
+    }
+  }
+  store_channels_first(c.out(0, x.shape()), std::move(values), channels_last);
+}
+
+void reference_instance(Call& c) {
+  c.require(c.in(0).rank() >= 3, "X must have at least one spatial axis");
+  const Activation sizes(c.in(0).shape(), false);
+  normalize_groups(c, sizes, sizes.channels,
+                   static_cast<double>(c.attrs<InstanceNormalization>().epsilon), false);
+}
+
+void infer_group(Inference& c) {
+  infer_same(c);
+  c.require(c.rank(0) >= 2, "X must have a batch and a channel axis");
+  c.require(c.attrs<GroupNormalization>().num_groups >= 1, "num_groups must be positive");
+}
+
+void reference_group(Call& c) {
+  const auto& attrs = c.attrs<GroupNormalization>();
+  c.require(c.in(0).rank() >= 2, "X must have a batch and a channel axis");
+  normalize_groups(c, Activation(c.in(0).shape(), attrs.channels_last), attrs.num_groups,
+                   static_cast<double>(attrs.epsilon), attrs.channels_last);
+}
+
+void reference_lrn(Call& c) {
+  const auto& attrs = c.attrs<LRN>();
+  const Tensor& x = c.in(0);
+  c.require(x.rank() >= 2 && attrs.size >= 1, "X must have a channel axis, size be positive");
+  const Activation sizes(x.shape(), false);
+  const WideView<double> values(x);
+  const int64_t cells = sizes.cells(), channels = sizes.channels;
+  const int64_t before = (attrs.size - 1) / 2, after = attrs.size - 1 - before;
+  std::vector<double> out(static_cast<size_t>(x.elements()));
+  std::vector<double> sums(static_cast<size_t>(cells));
+  for (int64_t row = 0; row < sizes.batch * channels; ++row) {
+    const int64_t channel = row % channels, first = row - channel;
+    std::fill(sums.begin(), sums.end(), 0);
+    const int64_t low = std::max<int64_t>(channel - before, 0);
+    const int64_t high = std::min(channels - 1, channel + after);
+    for (int64_t k = low; k <= high; ++k) {
+      const double* from = values.data() + (first + k) * cells;
+      for (int64_t i = 0; i < cells; ++i) sums[static_cast<size_t>(i)] += from[i] * from[i];
+    }
+    const double share = static_cast<double>(attrs.alpha) / static_cast<double>(attrs.size);
+    for (int64_t i = 0; i < cells; ++i)
+      out[static_cast<size_t>(row * cells + i)] =
+          values[row * cells + i] /
+          std::pow(static_cast<double>(attrs.bias) + share * sums[static_cast<size_t>(i)],
+                   static_cast<double>(attrs.beta));
+  }
+  store_wide(c.out(0, x.shape()), 0, out.data(), x.elements());
+}
+
+}  // namespace
+
+Moments moments_of(const double* values, int64_t count) {
+  Moments out;
+  if (count == 0) return out;
+  for (int64_t i = 0; i < count; ++i) out.mean += values[i];
+  out.mean /= static_cast<double>(count);
+  for (int64_t i = 0; i < count; ++i)
+    out.variance += (values[i] - out.mean) * (values[i] - out.mean);
+  out.variance /= static_cast<double>(count);
+  return out;
+}
+
+const Op BatchNormalization::op{
+    .name = "batch_normalization",
+    .attrs = &AttrsOf<BatchNormalization>::info,
+    .infer = infer_batch,
+    .reference = reference_batch,
+    .onnx = {{"BatchNormalization", 14},
+             {.type = "BatchNormalization", .until = 13, .import = import_old_batch}},
+};
+const Op InstanceNormalization::op{
+    .name = "instance_normalization",
+    .attrs = &AttrsOf<InstanceNormalization>::info,
+    .infer = infer_instance,
+    .reference = reference_instance,
+    .onnx = {{"InstanceNormalization"}},
+};
+// Version 18 scales by group, version 21 by channel; the op takes both.
+const Op GroupNormalization::op{
+    .name = "group_normalization",
+    .attrs = &AttrsOf<GroupNormalization>::info,
+    .infer = infer_group,
+    .reference = reference_group,
+    .onnx = {{"GroupNormalization", 18}},
+};
+const Op LRN::op{
+    .name = "lrn",
+    .attrs = &AttrsOf<LRN>::info,
+    .infer = infer_same,
+    .reference = reference_lrn,
+    .onnx = {{"LRN"}},
+};
+
+namespace ops {
+void define_norm(OpRegistry& registry) {
+  for (const Op* op : {&BatchNormalization::op, &InstanceNormalization::op, &GroupNormalization::op,
+                       &LayerNormalization::op, &RMSNormalization::op, &LpNormalization::op,
+                       &MeanVarianceNormalization::op, &LRN::op})
+    registry.add(*op);
+}
+}  // namespace ops
+}  // namespace dais
