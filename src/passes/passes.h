@@ -1,0 +1,14 @@
+#pragma once
+
+#include "passes/pass.h"
+#include "passes/rewriter.h"
+
+/// Every pass of the pipelines; each in the file of its name.
+namespace dais {
+
+bool fold_constants(Graph& graph, const Target& target);
+bool inline_branches(Graph& graph, const Target& target);
+bool share_common(Graph& graph, const Target& target);
+bool remove_dead(Graph& graph, const Target& target);
+
+}  // namespace dais

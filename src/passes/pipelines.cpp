@@ -1,0 +1,21 @@
+#include "passes/passes.h"
+
+namespace dais {
+
+std::span<const Pass> portable_passes() {
+  static constexpr Pass passes[] = {
+      {"fold_constants", fold_constants}, {"inline_branches", inline_branches},
+      {"share_common", share_common},     {"fold_constants_again", fold_constants},
+      {"remove_dead", remove_dead},
+  };
+  return passes;
+}
+
+std::span<const Pass> target_passes() {
+  static constexpr Pass passes[] = {
+      {"remove_dead", remove_dead},
+  };
+  return passes;
+}
+
+}  // namespace dais

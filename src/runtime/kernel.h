@@ -1,0 +1,124 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/isa.h"
+#include "ir/graph.h"
+
+namespace dais {
+
+/// Yes, or no with a reason that `explain` prints.
+struct Verdict {
+  bool accepted = false;
+  std::string reason;
+  explicit operator bool() const { return accepted; }
+};
+inline Verdict yes() { return {true, {}}; }
+inline Verdict no(std::string reason) { return {false, std::move(reason)}; }
+
+/// What a row may look at when asked whether it takes a node: types (sizes may be symbolic),
+/// attributes and constants of the node, and the machine.
+struct KernelQuery {
+  const Node& node;
+  Isa isa = Isa::plain;
+  int threads = 1;
+
+  const Type& in(size_t i) const { return node.in[i]->type; }
+  DType in_dtype(size_t i) const { return node.has(i) ? in(i).dtype : DType::undefined; }
+  DType out_dtype(size_t i = 0) const { return node.outs[i]->type.dtype; }
+  const Tensor* constant(size_t i) const { return node.has(i) ? node.in[i]->constant() : nullptr; }
+  template <typename Struct>
+  const Struct& attrs() const {
+    return *static_cast<const Struct*>(node.attrs.data());
+  }
+};
+
+/// Concrete sizes of one binding. Left-out inputs have a rank-0 shape.
+struct Sizes {
+  std::span<const Shape> in, out;
+};
+
+/// Pointers of one run, in the node's order; nullptr for what is left out.
+struct Arguments {
+  std::span<const void* const> in;
+  std::span<void* const> out;
+  void* scratch = nullptr;  ///< scratch_bytes() of the bound kernel, 64-byte aligned
+};
+
+/// What a kernel found wrong in its data while running (an index outside its tensor).
+struct Fault {
+  const char* problem = nullptr;  ///< null: all went well
+  int64_t index = 0;
+};
+
+/// A kernel for fixed sizes, owned by one session; used by one thread at a time.
+class BoundKernel {
+ public:
+  virtual ~BoundKernel() = default;
+  virtual size_t scratch_bytes() const { return 0; }
+  /// Neither allocates nor throws.
+  virtual Fault run(const Arguments& arguments) noexcept = 0;
+};
+
+/// A kernel prepared for one node: packed weights and all that holds for every size. Immutable,
+/// shared by plans and sessions on any thread. Refers to the node, which the plan keeps alive.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Fixes sizes. nullptr: not for these sizes (the reference runs instead).
+  virtual std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const = 0;
+  /// What was chosen inside, e.g. oneDNN's implementation; printed by `explain`.
+  virtual std::string detail() const { return {}; }
+};
+
+/// One way of running an op. Rows of one op are tried by falling priority, then falling
+/// instruction set; the first that accepts runs.
+struct KernelRow {
+  std::string_view name;  ///< "softmax/avx512"
+  const Op* op = nullptr;
+  Isa isa = Isa::plain;  ///< needed; rows above the machine's level are skipped
+  Verdict (*accepts)(const KernelQuery&) = nullptr;
+  std::unique_ptr<Kernel> (*prepare)(const KernelQuery&) = nullptr;
+  /// Output 0 may overwrite input 0 when that is of the same size and no longer needed.
+  bool in_place = false;
+  int priority = 0;
+};
+
+/// The rows of one backend.
+class Kernels {
+ public:
+  void add(const KernelRow& row);
+  /// In the order in which they are to be tried.
+  const std::vector<const KernelRow*>& rows(const Op& op) const;
+
+ private:
+  std::vector<std::unique_ptr<KernelRow>> owned_;
+  std::unordered_map<const Op*, std::vector<const KernelRow*>> by_op_;
+};
+
+/// The CPU rows of this build.
+const Kernels& cpu_kernels();
+
+/// A kernel that needs nothing prepared: a function of node, sizes and pointers.
+using SimpleRun = Fault (*)(const Node&, const Sizes&, const Arguments&) noexcept;
+
+class SimpleKernel : public Kernel {
+ public:
+  SimpleKernel(const Node& node, SimpleRun run) : node_(node), run_(run) {}
+  std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override;
+
+ private:
+  const Node& node_;
+  SimpleRun run_;
+};
+
+/// `prepare` of a row around a plain function: .prepare = simple<run_softmax_avx2>.
+template <SimpleRun run>
+std::unique_ptr<Kernel> simple(const KernelQuery& query) {
+  return std::make_unique<SimpleKernel>(query.node, run);
+}
+
+}  // namespace dais

@@ -1,0 +1,223 @@
+#include "runtime/plan.h"
+
+#include <algorithm>
+
+#include "base/threads.h"
+
+namespace dais {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(Plan& plan) : plan_(plan) {}
+
+  void build() {
+    declare_symbols();
+    add_sources();
+    for (const auto& node : plan_.graph_->nodes()) add_node(*node);
+    for (const Value* value : plan_.graph_->outputs) {
+      const int slot = slot_of(value);
+      plan_.output_slots_.push_back(slot);
+      touch(slot, static_cast<int>(plan_.steps_.size()));
+    }
+    share_in_place();
+    for (Slot& slot : plan_.slots_)
+      if (slot.kind == Slot::Kind::view) slot.root = root_of(slot.root);
+  }
+
+  /// Replaces composite ops that no row takes by what they stand for, until none is left.
+  void legalize() {
+    Graph& graph = *plan_.graph_;
+    std::vector<Node*> work;
+    for (const auto& node : graph.nodes()) work.push_back(node.get());
+    while (!work.empty()) {
+      Node& node = *work.back();
+      work.pop_back();
+      if (!node.op->decompose || taken(node)) continue;
+      if (!plan_.options_.kernels && node.op->reference) continue;
+      const size_t before = graph.size();
+      Graph::InsertBefore place(graph, &node);
+      const Values results = node.op->decompose(graph, node);
+      if (results.empty()) continue;
+      for (size_t i = 0; i < node.outs.size(); ++i)
+        if (results[i]) graph.replace_uses(node.outs[i], results[i]);
+      auto made = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                               [&](const auto& other) { return other.get() == &node; });
+      for (size_t i = graph.size() - before; i > 0; --i)
+        work.push_back(std::prev(made, static_cast<ptrdiff_t>(i))->get());
+      graph.erase(node);
+    }
+    graph.remove_dead();
+  }
+
+ private:
+  bool taken(const Node& node) const {
+    if (!plan_.options_.kernels) return false;
+    const KernelQuery query{node, plan_.options_.isa, plan_.options_.threads};
+    for (const KernelRow* row : cpu_kernels().rows(*node.op))
+      if (row->isa <= plan_.options_.isa && row->accepts(query)) return true;
+    return false;
+  }
+
+  /// Symbols that an input's axis names by itself; other axes are checked against them when bound.
+  void declare_symbols() {
+    for (const Value* input : plan_.graph_->inputs) {
+      if (!input->type.shape) continue;
+      for (const Dim& dim : *input->type.shape) {
+        std::vector<std::string> used;
+        dim.collect_symbols(used);
+        if (used.size() == 1 && dim.text() == used[0]) plan_.sizes_.add_symbol(used[0]);
+      }
+    }
+  }
+
+  int add_slot(const Value* value, Slot::Kind kind) {
+    Slot slot;
+    slot.value = value;
+    slot.kind = kind;
+    if (value->type.ranked()) {
+      slot.sized = true;
+      for (const Dim& dim : *value->type.shape) {
+        slot.sizes.push_back(plan_.sizes_.add(dim));
+        slot.sized &= slot.sizes.back() >= 0;
+      }
+    }
+    if (!slot.sized) slot.sizes.clear();
+    plan_.slots_.push_back(std::move(slot));
+    const int index = static_cast<int>(plan_.slots_.size()) - 1;
+    index_[value] = index;
+    return index;
+  }
+
+  int slot_of(const Value* value) {
+    if (auto found = index_.find(value); found != index_.end()) return found->second;
+    DAIS_CHECK(value->constant() != nullptr);
+    return add_slot(value, Slot::Kind::constant);
+  }
+
+  void add_sources() {
+    for (const Value* input : plan_.graph_->inputs)
+      plan_.input_slots_.push_back(add_slot(input, Slot::Kind::input));
+  }
+
+  int root_of(int slot) const {
+    while (plan_.slots_[static_cast<size_t>(slot)].kind == Slot::Kind::view)
+      slot = plan_.slots_[static_cast<size_t>(slot)].root;
+    return slot;
+  }
+
+  /// Memory of a slot is needed at this step.
+  void touch(int slot, int step) {
+    Slot& root = plan_.slots_[static_cast<size_t>(root_of(slot))];
+    if (root.first < 0) root.first = step;
+    root.last = std::max(root.last, step);
+  }
+
+  const Slot& slot(int index) const { return plan_.slots_[static_cast<size_t>(index)]; }
+
+  static bool in_memory_plan(const Value* value) {
+    return value->type.is_tensor() && value->type.dtype != DType::string;
+  }
+
+  void add_node(const Node& node) {
+    Step step;
+    step.node = &node;
+    for (const Value* value : node.in) step.in.push_back(value ? slot_of(value) : -1);
+    const bool inputs_sized = std::all_of(step.in.begin(), step.in.end(), [&](int index) {
+      return index < 0 || (slot(index).sized && in_memory_plan(slot(index).value));
+    });
+    if (node.op->view && node.has(0) && add_view(node, step.in[0])) return;
+    choose(step);
+    const bool sets_own_outputs = !node.regions.empty();
+    for (const Value* value : node.outs) step.out.push_back(add_slot(value, Slot::Kind::late));
+    step.bound_early = inputs_sized && (step.kernel || !sets_own_outputs) &&
+                       std::all_of(step.out.begin(), step.out.end(), [&](int index) {
+                         return slot(index).sized && in_memory_plan(slot(index).value);
+                       });
+    const int at = static_cast<int>(plan_.steps_.size());
+    for (int index : step.out) {
+      if (step.bound_early) plan_.slots_[static_cast<size_t>(index)].kind = Slot::Kind::arena;
+      touch(index, at);
+    }
+    for (int index : step.in)
+      if (index >= 0) touch(index, at);
+    plan_.steps_.push_back(std::move(step));
+  }
+
+  /// Reshape-like ops become other names of their input's memory.
+  bool add_view(const Node& node, int source) {
+    const Value* out = node.outs[0];
+    if (!in_memory_plan(out) || !slot(source).sized || !in_memory_plan(slot(source).value))
+      return false;
+    if (out->type.dtype != slot(source).value->type.dtype) return false;
+    const int index = add_slot(out, Slot::Kind::view);
+    Slot& view = plan_.slots_[static_cast<size_t>(index)];
+    if (!view.sized) {
+      plan_.slots_.pop_back();
+      index_.erase(out);
+      return false;
+    }
+    view.root = source;
+    return true;
+  }
+
+  void choose(Step& step) {
+    const Node& node = *step.node;
+    const PlanOptions& options = plan_.options_;
+    for (const auto& region : node.regions)
+      step.regions.push_back(Plan::create(region->clone(), options));
+    if (options.kernels) {
+      const KernelQuery query{node, options.isa, options.threads};
+      for (const KernelRow* row : cpu_kernels().rows(*node.op)) {
+        if (row->isa > options.isa) continue;
+        Verdict verdict = row->accepts(query);
+        if (verdict) {
+          step.row = row;
+          step.kernel = row->prepare(query);
+          break;
+        }
+        step.refusals.emplace_back(std::string(row->name), std::move(verdict.reason));
+      }
+    }
+    if (!step.kernel && !node.op->reference && !node.op->decompose)
+      throw Error(Code::unsupported, std::string(node.op->name) + " cannot run on this device",
+                  node.where());
+  }
+
+  /// Lets a step write over its first input where the row allows it and nobody needs it any more.
+  void share_in_place() {
+    for (size_t at = 0; at < plan_.steps_.size(); ++at) {
+      const Step& step = plan_.steps_[at];
+      if (!step.row || !step.row->in_place || !step.bound_early) continue;
+      if (step.in.empty() || step.in[0] < 0) continue;
+      const int source = root_of(step.in[0]);
+      Slot& from = plan_.slots_[static_cast<size_t>(source)];
+      Slot& to = plan_.slots_[static_cast<size_t>(step.out[0])];
+      const Value* held = slot(step.in[0]).value;
+      if (from.kind != Slot::Kind::arena || from.last != static_cast<int>(at)) continue;
+      if (!(held->type == to.value->type) || to.kind != Slot::Kind::arena) continue;
+      const bool again = std::any_of(step.in.begin() + 1, step.in.end(), [&](int other) {
+        return other >= 0 && root_of(other) == source;
+      });
+      if (again) continue;
+      to.kind = Slot::Kind::view;
+      to.root = step.in[0];
+      from.last = std::max(from.last, to.last);
+    }
+  }
+
+  Plan& plan_;
+  std::unordered_map<const Value*, int> index_;
+};
+
+std::shared_ptr<const Plan> Plan::create(std::unique_ptr<Graph> graph, const PlanOptions& options) {
+  auto plan = std::make_shared<Plan>();
+  plan->graph_ = std::move(graph);
+  plan->options_ = options;
+  if (plan->options_.threads <= 0) plan->options_.threads = usable_cores();
+  PlanBuilder builder(*plan);
+  builder.legalize();
+  builder.build();
+  return plan;
+}
+
+}  // namespace dais

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/isa.h"
+#include "runtime/kernel.h"
+#include "runtime/sizes.h"
+
+namespace dais {
+
+struct PlanOptions {
+  int threads = 0;  ///< 0: all usable cores
+  Isa isa = Isa::plain;
+  bool kernels = true;  ///< false: reference loops only
+};
+
+/// One step of a plan.
+struct Step {
+  const Node* node = nullptr;
+  const KernelRow* row = nullptr;  ///< null: the reference (or the decomposition evaluated)
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<std::pair<std::string, std::string>> refusals;  ///< row name, reason
+  std::vector<int> in, out;                                   ///< slots; -1 where left out
+  /// Sizes of every operand follow from the inputs' sizes, so memory and kernel are bound before
+  /// the run. Otherwise the step finds its sizes while running.
+  bool bound_early = false;
+  std::vector<std::shared_ptr<const class Plan>> regions;
+};
+
+/// Where a value's elements live.
+struct Slot {
+  enum class Kind : uint8_t {
+    constant,  ///< in the plan
+    input,     ///< in the caller's tensor
+    arena,     ///< at a planned offset
+    view,      ///< the elements of another slot
+    late,      ///< allocated by the step that makes it
+  };
+  const Value* value = nullptr;
+  Kind kind = Kind::late;
+  int root = -1;              ///< view: the slot whose memory it shares
+  std::vector<int> sizes;     ///< entries of the size table; empty and !sized when unknown
+  bool sized = false;         ///< the shape follows from the inputs' sizes
+  int first = -1, last = -1;  ///< steps between which its memory (with all views) is needed
+};
+
+/// A graph made ready to run: kernels chosen and weights packed once, for any size of its symbolic
+/// dimensions. Immutable; shared by sessions on any thread.
+class Plan {
+ public:
+  /// Takes the graph over. Throws when a node has neither kernel, reference nor decomposition.
+  static std::shared_ptr<const Plan> create(std::unique_ptr<Graph> graph,
+                                            const PlanOptions& options);
+
+  const Graph& graph() const { return *graph_; }
+  const PlanOptions& options() const { return options_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Slot>& slots() const { return slots_; }
+  const SizeTable& sizes() const { return sizes_; }
+  const std::vector<int>& input_slots() const { return input_slots_; }
+  const std::vector<int>& output_slots() const { return output_slots_; }
+
+ private:
+  friend class PlanBuilder;
+  std::unique_ptr<Graph> graph_;
+  PlanOptions options_;
+  std::vector<Step> steps_;
+  std::vector<Slot> slots_;
+  SizeTable sizes_;
+  std::vector<int> input_slots_, output_slots_;
+};
+
+}  // namespace dais

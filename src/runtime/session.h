@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ir/call.h"
+#include "runtime/plan.h"
+
+namespace dais {
+
+/// One step's share of a profiled run.
+struct StepTime {
+  size_t step = 0;
+  double seconds = 0;
+};
+
+/// A plan bound to concrete sizes, with its memory. Used by one thread at a time; any number of
+/// sessions may share a plan. Binding to sizes seen before is cheap, running allocates nothing once
+/// sizes have settled (but for values whose sizes only running tells).
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const Plan> plan);
+  ~Session();
+  Session(Session&&) noexcept;
+
+  /// Runs the plan. `inputs` are in the order of the graph's inputs and must outlive the results
+  /// that are views of them. Results stay valid until the next run or the end of the session.
+  /// Throws `invalid_argument` naming the input when type or sizes do not fit.
+  const std::vector<Datum>& run(std::span<const Datum> inputs,
+                                std::vector<StepTime>* profile = nullptr);
+
+  const Plan& plan() const;
+  size_t arena_bytes() const;
+  /// Steps of the last binding that run on reference loops although their row was chosen.
+  std::vector<size_t> refused_steps() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dais

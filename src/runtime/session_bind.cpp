@@ -1,0 +1,218 @@
+#include <algorithm>
+
+#include "runtime/session_state.h"
+
+namespace dais {
+
+BoundCache::Entry* BoundCache::find(const std::vector<int64_t>& key) {
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (entries_[i]->key == key) {
+      std::rotate(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(i),
+                  entries_.begin() + static_cast<ptrdiff_t>(i) + 1);
+      return entries_.front().get();
+    }
+  return nullptr;
+}
+
+BoundCache::Entry& BoundCache::add(std::vector<int64_t> key, std::unique_ptr<BoundKernel> kernel) {
+  if (entries_.size() == kLimit) entries_.pop_back();
+  entries_.insert(entries_.begin(),
+                  std::make_unique<Entry>(Entry{std::move(key), std::move(kernel)}));
+  return *entries_.front();
+}
+
+Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(shared)) {
+  const size_t count = plan->slots().size();
+  data.resize(count);
+  pointers.resize(count);
+  shapes.resize(count);
+  changed.assign(count, 1);
+  steps.resize(plan->steps().size());
+  for (size_t at = 0; at < steps.size(); ++at)
+    for (const auto& region : plan->steps()[at].regions)
+      steps[at].regions.push_back(std::make_unique<Session>(region));
+  for (size_t i = 0; i < count; ++i) {
+    const Slot& slot = plan->slots()[i];
+    if (slot.kind == Slot::Kind::constant) {
+      data[i] = *slot.value->constant();
+      pointers[i] = const_cast<void*>(data[i].tensor.raw());
+    }
+    if (slot.kind == Slot::Kind::view) {
+      const Slot::Kind root = plan->slots()[static_cast<size_t>(slot.root)].kind;
+      if (root == Slot::Kind::input) input_views_.push_back(static_cast<int>(i));
+      if (root == Slot::Kind::late) late_views_.emplace_back(slot.root, static_cast<int>(i));
+    }
+    if (slot.kind == Slot::Kind::arena) arena_slots_.push_back(static_cast<int>(i));
+  }
+  capacities_.assign(arena_slots_.size(), 0);
+  symbols_.resize(plan->sizes().symbols());
+  input_shapes_.resize(plan->input_slots().size());
+}
+
+void Session::State::bind(std::span<const Datum> inputs) {
+  const auto& slots = plan->input_slots();
+  if (inputs.size() != slots.size())
+    throw Error(Code::invalid_argument, "the model takes " + std::to_string(slots.size()) +
+                                            " inputs, but " + std::to_string(inputs.size()) +
+                                            " were given");
+  bool same = bound_;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    data[static_cast<size_t>(slots[i])] = inputs[i];
+    pointers[static_cast<size_t>(slots[i])] =
+        inputs[i].kind == Datum::Kind::tensor ? const_cast<void*>(inputs[i].tensor.raw()) : nullptr;
+    same =
+        same && inputs[i].tensor.shape() == input_shapes_[i] &&
+        inputs[i].tensor.dtype() == plan->slots()[static_cast<size_t>(slots[i])].value->type.dtype;
+  }
+  if (!same) {
+    bound_ = false;
+    check_inputs(inputs);
+    update_shapes();
+    place_arena();
+    for (size_t at = 0; at < steps.size(); ++at)
+      if (plan->steps()[at].bound_early) bind_step(at);
+    std::fill(changed.begin(), changed.end(), 0);
+    point_slots();
+    bound_ = true;
+    return;
+  }
+  // The caller's tensors differ from run to run, and with them the views of them.
+  for (int slot : input_views_) point(static_cast<size_t>(slot));
+}
+
+void Session::State::check_inputs(std::span<const Datum> inputs) {
+  std::vector<char> known(symbols_.size(), 0);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = *plan->graph().inputs[i];
+    const Type& type = value.type;
+    auto fail = [&](const std::string& what) {
+      throw Error(Code::invalid_argument, "input '" + value.name + "' " + what, "",
+                  "The model wants " + type.text());
+    };
+    if (!type.is_tensor()) continue;
+    if (inputs[i].kind != Datum::Kind::tensor) fail("is missing or not a tensor");
+    const Tensor& tensor = inputs[i].tensor;
+    if (tensor.dtype() != type.dtype) fail("is " + tensor.describe());
+    input_shapes_[i] = tensor.shape();
+    if (!type.shape) continue;
+    if (tensor.rank() != type.shape->size()) fail("has shape " + tensor.shape().text());
+    for (size_t axis = 0; axis < tensor.rank(); ++axis) {
+      const Dim& dim = (*type.shape)[axis];
+      if (dim.is_constant() && !dim.is(tensor.shape()[axis]))
+        fail("has shape " + tensor.shape().text());
+      const int symbol = plan->sizes().symbol(dim.text());
+      if (symbol < 0) continue;
+      auto& held = symbols_[static_cast<size_t>(symbol)];
+      if (known[static_cast<size_t>(symbol)] && held != tensor.shape()[axis])
+        fail("has size " + std::to_string(tensor.shape()[axis]) + " on axis " +
+             std::to_string(axis) + ", but '" + dim.text() + "' is " + std::to_string(held) +
+             " elsewhere");
+      held = tensor.shape()[axis];
+      known[static_cast<size_t>(symbol)] = 1;
+    }
+  }
+}
+
+void Session::State::update_shapes() {
+  plan->sizes().evaluate(symbols_, sizes_);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Slot& slot = plan->slots()[i];
+    if (!slot.sized) continue;
+    Shape shape;
+    shape.resize(slot.sizes.size());
+    for (size_t axis = 0; axis < slot.sizes.size(); ++axis) {
+      shape[axis] = sizes_[static_cast<size_t>(slot.sizes[axis])];
+      if (shape[axis] < 0)
+        throw Error(Code::invalid_argument,
+                    "'" + slot.value->name + "' " + slot.value->type.text() +
+                        " has an impossible size for these inputs",
+                    slot.value->producer() ? slot.value->producer()->where() : "");
+    }
+    if (shape == shapes[i]) continue;
+    changed[i] = 1;
+    shapes[i] = shape;
+  }
+}
+
+/// Keeps the offsets while every buffer still fits its booked size, so that a sequence that grows
+/// by one each step is planned anew only now and then.
+void Session::State::place_arena() {
+  bool fits = arena_ ? true : arena_slots_.empty();
+  std::vector<size_t> wanted(arena_slots_.size());
+  for (size_t i = 0; i < arena_slots_.size(); ++i) {
+    const auto slot = static_cast<size_t>(arena_slots_[i]);
+    wanted[i] = static_cast<size_t>(shapes[slot].elements()) *
+                dtype_size(plan->slots()[slot].value->type.dtype);
+    fits = fits && wanted[i] <= capacities_[i] &&
+           (capacities_[i] < 65536 || wanted[i] >= capacities_[i] / 4);
+  }
+  if (!fits) {
+    const bool first = !arena_;
+    std::vector<Lifetime> lifetimes;
+    for (size_t i = 0; i < arena_slots_.size(); ++i) {
+      const Slot& slot = plan->slots()[static_cast<size_t>(arena_slots_[i])];
+      // The first binding is exact; once sizes have changed, an eighth is kept in reserve.
+      capacities_[i] = first ? wanted[i] : wanted[i] + wanted[i] / 8;
+      lifetimes.push_back({slot.first, slot.last, capacities_[i]});
+    }
+    memory_ = plan_memory(lifetimes);
+    const auto total = static_cast<int64_t>(memory_.total_bytes);
+    if (!arena_ || arena_.elements() < total || arena_.elements() / 4 > total) {
+      arena_ = Tensor();
+      arena_ = Tensor(DType::u8, Shape{std::max<int64_t>(total, 64)});
+    }
+  }
+  for (size_t i = 0; i < arena_slots_.size(); ++i)
+    pointers[static_cast<size_t>(arena_slots_[i])] =
+        arena_.storage<std::byte>() + memory_.offsets[i];
+}
+
+void Session::State::point(size_t i) {
+  const Slot& slot = plan->slots()[i];
+  if (slot.kind == Slot::Kind::view) pointers[i] = pointers[static_cast<size_t>(slot.root)];
+  data[i] = Tensor::view(slot.value->type.dtype, shapes[i], pointers[i]);
+}
+
+/// Memory of the arena and its views stays where it is until sizes change.
+void Session::State::point_slots() {
+  for (size_t i = 0; i < data.size(); ++i) {
+    const Slot& slot = plan->slots()[i];
+    const bool fixed_view = slot.kind == Slot::Kind::view &&
+                            plan->slots()[static_cast<size_t>(slot.root)].kind != Slot::Kind::late;
+    if (slot.kind == Slot::Kind::arena || fixed_view) point(i);
+  }
+}
+
+void Session::State::bind_step(size_t at) {
+  const Step& step = plan->steps()[at];
+  if (!step.kernel) return;
+  bool any = false;
+  for (int slot : step.in) any |= slot >= 0 && changed[static_cast<size_t>(slot)];
+  for (int slot : step.out) any |= changed[static_cast<size_t>(slot)] != 0;
+  if (!any && steps[at].kernel) return;
+  in_sizes_.clear();
+  out_sizes_.clear();
+  for (int slot : step.in)
+    in_sizes_.push_back(slot >= 0 ? shapes[static_cast<size_t>(slot)] : Shape{});
+  for (int slot : step.out) out_sizes_.push_back(shapes[static_cast<size_t>(slot)]);
+  steps[at].kernel = bound_kernel(at, {in_sizes_, out_sizes_});
+}
+
+BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
+  std::vector<int64_t> key;
+  for (const auto& list : {sizes.in, sizes.out})
+    for (const Shape& shape : list) {
+      key.push_back(static_cast<int64_t>(shape.rank()));
+      key.insert(key.end(), shape.begin(), shape.end());
+    }
+  BoundCache& cache = steps[at].cache;
+  BoundCache::Entry* entry = cache.find(key);
+  if (!entry) entry = &cache.add(std::move(key), plan->steps()[at].kernel->bind(sizes));
+  if (!entry->kernel) return nullptr;
+  const auto scratch = static_cast<int64_t>(entry->kernel->scratch_bytes());
+  if (scratch > 0 && (!scratch_ || scratch_.elements() < scratch))
+    scratch_ = Tensor(DType::u8, Shape{scratch});
+  return entry->kernel.get();
+}
+
+}  // namespace dais

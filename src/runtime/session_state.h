@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+
+#include "runtime/memory_plan.h"
+#include "runtime/session.h"
+
+namespace dais {
+
+/// Kernels bound for recently seen sizes of one step, newest first.
+class BoundCache {
+ public:
+  struct Entry {
+    std::vector<int64_t> key;
+    std::unique_ptr<BoundKernel> kernel;  ///< null: the row refused these sizes
+  };
+  Entry* find(const std::vector<int64_t>& key);
+  Entry& add(std::vector<int64_t> key, std::unique_ptr<BoundKernel> kernel);
+
+ private:
+  static constexpr size_t kLimit = 16;
+  std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+struct BoundStep {
+  BoundKernel* kernel = nullptr;  ///< null: reference
+  BoundCache cache;
+  std::vector<std::unique_ptr<Session>> regions;
+};
+
+struct Session::State {
+  explicit State(std::shared_ptr<const Plan> shared);
+
+  void bind(std::span<const Datum> inputs);
+  void run_step(size_t at);
+  void collect_outputs();
+  size_t arena_bytes() const { return arena_.bytes(); }
+
+  std::shared_ptr<const Plan> plan;
+  std::vector<Datum> data;      ///< by slot
+  std::vector<void*> pointers;  ///< by slot
+  std::vector<Shape> shapes;    ///< by slot, where sized
+  std::vector<char> changed;    ///< by slot: shape differs from the last binding
+  std::vector<BoundStep> steps;
+  std::vector<Datum> results;
+
+ private:
+  void check_inputs(std::span<const Datum> inputs);
+  void update_shapes();
+  void place_arena();
+  void point_slots();
+  void point(size_t slot);
+  void bind_step(size_t at);
+  BoundKernel* bound_kernel(size_t at, const Sizes& sizes);
+  void run_bound(const Step& step, BoundKernel& kernel);
+  void run_reference(size_t at);
+  void run_late(size_t at);
+  bool run_late_kernel(size_t at);
+  void publish(const Step& step, std::vector<Datum>& outputs);
+  [[noreturn]] void raise(const Step& step, const Fault& fault) const;
+
+  bool bound_ = false;
+  std::vector<Shape> input_shapes_;
+  std::vector<int64_t> symbols_, sizes_;
+  std::vector<size_t> capacities_;  ///< bytes booked per arena slot
+  MemoryPlan memory_;
+  std::vector<int> arena_slots_;
+  std::vector<int> input_views_;                 ///< slots that are views of inputs
+  std::vector<std::pair<int, int>> late_views_;  ///< root, view
+  Tensor arena_, scratch_;
+  std::vector<Shape> in_sizes_, out_sizes_;
+  std::vector<const void*> in_pointers_;
+  std::vector<void*> out_pointers_;
+  std::vector<Datum> in_data_, out_data_;
+};
+
+}  // namespace dais
