@@ -19,7 +19,7 @@ inline constexpr Wide wide_type = std::is_same_v<C, double>    ? Wide::real
 
 /// Calls body.template operator()<C>() with double, int64_t or uint64_t.
 template <typename Body>
-void visit_wide(Wide wide, Body&& body) {
+void visit_compute(Wide wide, Body&& body) {
   switch (wide) {
     case Wide::real: return body.template operator()<double>();
     case Wide::integer: return body.template operator()<int64_t>();

@@ -1,5 +1,7 @@
 #include "ir/onnx_import.h"
 #include "ops/elementwise/elementwise_internal.h"
+#include "ops/reshape/reshape.h"
+#include "ops/split/split.h"
 
 namespace dais {
 namespace {
@@ -71,6 +73,13 @@ Values import_bias_add(OnnxImport& i) {
   return i.emit(Add{}, {i.graph.add(Add{}, {i.input(0), i.input(1)}), i.input(2)});
 }
 
+/// x + bias cut in two along the last axis: the left half times the Gelu of the right one.
+Values import_bias_split_gelu(OnnxImport& i) {
+  Value* biased = i.graph.add(Add{}, {i.input(0), i.input(1)});
+  const Values halves = i.graph.add_node(Split{.axis = -1, .num_outputs = 2}, {biased}, 2).outs;
+  return i.emit(Mul{}, {halves[0], i.graph.add(Gelu{}, {halves[1]})});
+}
+
 // Operators of the first opsets that were never more than experiments, still met in old files.
 Values import_affine(OnnxImport& i) {
   Value* x = i.input(0);
@@ -92,12 +101,9 @@ Values import_parametric_softplus(OnnxImport& i) {
 
 Value* append_axes(Graph& graph, Value* value, size_t count) {
   if (count == 0) return value;
-  if (const Tensor* constant = value->constant()) {
-    Shape shape = constant->shape();
-    shape.resize(shape.rank() + count);
-    return graph.add_constant(constant->reshaped(shape));
-  }
-  throw Error(Code::unsupported, "operands aligned by 'axis' must be constants");
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < count; ++i) axes.push_back(-static_cast<int64_t>(i) - 1);
+  return graph.add(Unsqueeze{}, {value, graph.add_constant(Tensor::ints(axes))});
 }
 
 Value* add_activation(Graph& graph, std::string_view onnx_name, std::span<const float> parameters,
@@ -149,6 +155,8 @@ void add_elementwise_rules(OpRegistry& registry) {
   registry.add_rule({.type = "FastGelu", .domain = microsoft, .import = import_fast_gelu});
   registry.add_rule({.type = "QuickGelu", .domain = microsoft, .import = import_quick_gelu});
   registry.add_rule({.type = "BiasAdd", .domain = microsoft, .import = import_bias_add});
+  registry.add_rule(
+      {.type = "BiasSplitGelu", .domain = microsoft, .import = import_bias_split_gelu});
   registry.add_rule({.type = "Affine", .until = 9, .import = import_affine});
   registry.add_rule({.type = "ScaledTanh", .until = 9, .import = import_scaled_tanh});
   registry.add_rule(

@@ -128,7 +128,7 @@ Tensor bound(Call& c, size_t input) {
 void run_clip(Call& c) {
   const Tensor& x = c.in(0);
   Tensor& y = c.out(0, x.shape());
-  visit_wide(wide_of(x.dtype()), [&]<typename C>() {
+  visit_compute(wide_of(x.dtype()), [&]<typename C>() {
     const Tensor low = bound<C>(c, 1), high = bound<C>(c, 2);
     const Tensor* operands[] = {&x, &low, &high};
     run<C>({Scalar::clip}, operands, y);
@@ -145,12 +145,13 @@ void reference_elementwise(Call& c) {
   if (row.function == Scalar::where) return run_where(c, y);
   if (dtype == DType::string) return run_equal_strings(c.in(0), c.in(1), y);
   if (row.operands == 0)
-    return visit_wide(wide_of(dtype), [&]<typename C>() { run_variadic<C>(c, row.function, y); });
+    return visit_compute(wide_of(dtype),
+                         [&]<typename C>() { run_variadic<C>(c, row.function, y); });
   const Tensor* operands[kMaxOperands];
   for (size_t i = 0; i < c.inputs(); ++i) operands[i] = &c.in(i);
   const std::span<const Tensor* const> given(operands, c.inputs());
-  visit_wide(wide_of_operands(given),
-             [&]<typename C>() { run<C>(*scalar_call(c.node), given, y); });
+  visit_compute(wide_of_operands(given),
+                [&]<typename C>() { run<C>(*scalar_call(c.node), given, y); });
 }
 
 }  // namespace dais
