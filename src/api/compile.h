@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+
+#include "passes/pass.h"
+#include "runtime/plan.h"
+
+namespace dais {
+
+/// How far a model is prepared before it runs.
+enum class Optimize {
+  off,       ///< the graph as it is, on reference loops: the yardstick
+  portable,  ///< rewrites whose result is still plain ONNX, then tuned kernels
+  full,      ///< also layout and fusion for this machine
+};
+
+struct CompileOptions {
+  Optimize optimize = Optimize::full;
+  int threads = 0;            ///< 0: all usable cores
+  std::optional<Isa> isa;     ///< default: the machine's
+  int passes_until = -1;      ///< stop after so many passes; negative: all
+  bool verify_passes = true;  ///< check the graph after each pass
+};
+
+struct Compiled {
+  std::shared_ptr<const Plan> plan;
+  std::vector<PassReport> passes;
+};
+
+/// Runs the pipelines and makes the plan. Throws what passes and Plan::create throw.
+Compiled compile(std::unique_ptr<Graph> graph, const CompileOptions& options = {});
+
+/// Only the rewriting half: what `convert --fold` and `explain` look at.
+std::vector<PassReport> optimize(Graph& graph, const CompileOptions& options);
+
+}  // namespace dais
