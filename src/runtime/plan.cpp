@@ -127,7 +127,7 @@ class PlanBuilder {
     });
     if (node.op->view && node.has(0) && add_view(node, step.in[0])) return;
     choose(step);
-    const bool sets_own_outputs = !node.regions.empty();
+    const bool sets_own_outputs = node.op->reference && !node.regions.empty();
     for (const Value* value : node.outs) step.out.push_back(add_slot(value, Slot::Kind::late));
     step.bound_early = inputs_sized && (step.kernel || !sets_own_outputs) &&
                        std::all_of(step.out.begin(), step.out.end(), [&](int index) {
@@ -163,8 +163,10 @@ class PlanBuilder {
   void choose(Step& step) {
     const Node& node = *step.node;
     const PlanOptions& options = plan_.options_;
-    for (const auto& region : node.regions)
-      step.regions.push_back(Plan::create(region->clone(), options));
+    // The body of a fused node is for its kernel to read, not to run.
+    if (node.op->reference)
+      for (const auto& region : node.regions)
+        step.regions.push_back(Plan::create(region->clone(), options));
     if (options.kernels) {
       const KernelQuery query{node, options.isa, options.threads};
       for (const KernelRow* row : cpu_kernels().rows(*node.op)) {
