@@ -30,6 +30,13 @@ std::string Graph::unique_name(std::string wanted) {
   return candidate;
 }
 
+void Graph::rename(Value& value, std::string wanted) {
+  if (value.name == wanted) return;
+  names_.erase(value.name);
+  value.name = unique_name(std::move(wanted));
+  names_[value.name] = &value;
+}
+
 Value* Graph::new_value(Type type, std::string name) {
   values_.push_back(std::make_unique<Value>());
   Value* value = values_.back().get();

@@ -125,7 +125,11 @@ class Graph {
   /// A new symbol. Its prefix has one '?' more than any symbol of the inputs, so that a region's
   /// own sizes never meet those of the graph around it.
   Dim fresh_dim();
+  /// Reserves that prefix at once, for a region that gets its captures while it is built.
+  void nest_dims_in(const Graph& outer) { dim_prefix_ = outer.dim_prefix_ + '?'; }
   std::string unique_name(std::string wanted);
+  /// Gives a value another name (made unique), as the file that it comes from calls it.
+  void rename(Value& value, std::string wanted);
   std::unique_ptr<Graph> clone() const;
   /// Copies this graph's nodes into `target` with `arguments` for the inputs; gives the outputs.
   Values inline_into(Graph& target, const Values& arguments, const std::string& prefix = {}) const;

@@ -56,8 +56,13 @@ class OnnxImport {
         .outs;
   }
 
-  virtual ImportedRegion region(std::string_view attribute_name) = 0;
+  /// Reads a subgraph attribute. `hints` are the types of its formal inputs where the file gives
+  /// none; fewer than inputs are fine.
+  virtual ImportedRegion region(std::string_view attribute_name, std::vector<Type> hints) = 0;
+  ImportedRegion region(std::string_view attribute_name) { return region(attribute_name, {}); }
   virtual bool has_region(std::string_view attribute_name) const = 0;
+  /// An attribute that is a type (of Optional), or nullopt.
+  virtual std::optional<Type> type_attribute(std::string_view attribute_name) = 0;
 
   [[noreturn]] void fail(const std::string& problem, const std::string& remedy = {}) const;
 

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dais {
+
+using Bytes = std::span<const uint8_t>;
+
+/// A whole file mapped read-only. Pages are read when touched; the mapping lives as long as the
+/// last shared_ptr. A file that another process shortens meanwhile faults, as with any mapping.
+class MappedFile {
+ public:
+  /// Throws `not_found` when there is no such regular file, `unavailable` when it cannot be read.
+  static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+
+  Bytes bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+
+  const uint8_t* data_;
+  size_t size_;
+};
+
+/// Writes a file under a temporary name beside it and renames it on commit(), so that readers see
+/// the old contents or the new ones, never a part. Without commit() nothing stays.
+/// Every function throws `unavailable` or `exhausted` naming the path.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+
+  void write(Bytes bytes);
+  void pad_to(size_t alignment);  ///< zero bytes up to a multiple
+  uint64_t position() const { return position_; }
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* action) const;
+
+  std::filesystem::path path_, temporary_;
+  int descriptor_ = -1;
+  uint64_t position_ = 0;
+};
+
+/// AtomicFile with one piece of contents.
+void write_file(const std::filesystem::path& path, std::string_view contents);
+
+/// The path of `relative` inside `folder`, for names that come from untrusted files. Throws
+/// `invalid_model` when it is empty, absolute, holds "..", or leaves the folder by a symbolic link.
+std::filesystem::path confined_path(const std::filesystem::path& folder, std::string_view relative);
+
+}  // namespace dais

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+/// One file per subcommand. Each adds itself to the program and throws Error to fail; a check that
+/// ran and did not hold sets `status` to 1 instead.
+namespace dais::cli {
+
+struct Program {
+  CLI::App app;
+  int status = 0;  ///< exit code of a run that ended without an error
+};
+
+void add_verify(Program& program);
+
+}  // namespace dais::cli

@@ -1,0 +1,45 @@
+#include <cstdio>
+#include <exception>
+
+#include "base/error.h"
+#include "cli/command.h"
+
+namespace {
+
+constexpr int kWrongUsage = 2;
+
+/// "Did you mean" for a first word that is no verb.
+bool explain_unknown_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return false;
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (verb->get_name() == argv[1]) return false;
+    verbs.push_back(verb->get_name());
+  }
+  const std::string guess = dais::nearest(argv[1], verbs);
+  std::fprintf(stderr, "dais: '%s' is not a command%s\n", argv[1],
+               guess.empty() ? "; see dais --help" : (". Did you mean '" + guess + "'?").c_str());
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    dais::cli::Program program;
+    program.app.description("dais: neural networks from ONNX files, on this machine");
+    program.app.name("dais");
+    program.app.require_subcommand(1);
+    dais::cli::add_verify(program);
+    if (explain_unknown_verb(program.app, argc, argv)) return kWrongUsage;
+    try {
+      program.app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return program.app.exit(error) == 0 ? 0 : kWrongUsage;
+    }
+    return program.status;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dais: %s\n", error.what());
+    return kWrongUsage;
+  }
+}

@@ -1,0 +1,247 @@
+#include "cli/test_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "ir/call.h"
+#include "onnx/importer.h"
+
+namespace dais::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using onnx::Model;
+
+/// Runs a model once on the given inputs.
+std::vector<Datum> run_model(const Model& model, const std::vector<Datum>& inputs,
+                             const std::string& optimize) {
+  (void)optimize;
+  return evaluate(*model.graph, inputs);
+}
+
+Datum read_value(const fs::path& path, const Type& type) {
+  const auto file = MappedFile::open(path);
+  try {
+    return onnx::TensorReader(file).read(file->bytes(), type);
+  } catch (const Error& error) {
+    throw error.at(path.filename().string());
+  }
+}
+
+fs::path numbered(const fs::path& folder, const char* stem, size_t number) {
+  return folder / (stem + std::to_string(number) + ".pb");
+}
+
+std::string compare_outputs(const Model& model, const std::vector<Datum>& got,
+                            const std::vector<std::pair<std::string, Datum>>& expected,
+                            const Tolerance& tolerance) {
+  for (const auto& [name, value] : expected) {
+    const auto found = std::find(model.outputs.begin(), model.outputs.end(), name);
+    if (found == model.outputs.end()) return "the model has no output '" + name + "'";
+    const auto index = static_cast<size_t>(found - model.outputs.begin());
+    const auto difference = first_difference(got.at(index), value, tolerance);
+    if (!difference.empty()) return "output '" + name + "' " + difference;
+  }
+  return {};
+}
+
+/// The model of a data set. Its input files follow the order of the model's inputs: the initialised
+/// ones too when there are more files than other inputs.
+Model import_for(const fs::path& path, const fs::path& data) {
+  Model model = onnx::import_model(path);
+  size_t files = 0;
+  while (fs::exists(numbered(data, "input_", files))) ++files;
+  if (files <= model.graph->inputs.size()) return model;
+  if (files > model.inputs.size())
+    throw Error(Code::invalid_argument, "there are more input files than inputs", data);
+  onnx::ImportOptions options;
+  options.overrides.insert(model.inputs.begin(),
+                           model.inputs.begin() + static_cast<std::ptrdiff_t>(files));
+  return onnx::import_model(path, options);
+}
+
+std::string run_data_set(const fs::path& path, const fs::path& data, const std::string& optimize,
+                         const Tolerance& tolerance) {
+  const Model model = import_for(path, data);
+  const auto& graph = *model.graph;
+  std::vector<Datum> inputs;
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    inputs.push_back(read_value(numbered(data, "input_", i), graph.inputs[i]->type));
+  const auto got = run_model(model, inputs, optimize);
+  std::vector<std::pair<std::string, Datum>> expected;
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    const auto file = numbered(data, "output_", i);
+    if (fs::exists(file))
+      expected.emplace_back(model.outputs[i], read_value(file, graph.outputs[i]->type));
+  }
+  if (expected.empty()) throw Error(Code::not_found, "no output_0.pb to compare with", data);
+  return compare_outputs(model, got, expected, tolerance);
+}
+
+std::string run_folder(const TestCase& test, const std::string& optimize,
+                       const Tolerance& tolerance) {
+  std::vector<fs::path> sets;
+  for (const auto& entry : fs::directory_iterator(test.model.parent_path()))
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+      sets.push_back(entry.path());
+  std::sort(sets.begin(), sets.end());
+  for (const auto& set : sets) {
+    const auto found = run_data_set(test.model, set, optimize, tolerance);
+    if (!found.empty()) return set.filename().string() + ": " + found;
+  }
+  return {};
+}
+
+Tensor ramp(const Type& type) {
+  const auto shape = type.static_shape();
+  if (!shape || type.dtype != DType::f32)
+    throw Error(Code::unsupported, "a light model takes f32 inputs of fixed sizes");
+  Tensor out(DType::f32, *shape);
+  const auto values = out.data<float>();
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i) / static_cast<float>(values.size());
+  return out;
+}
+
+std::string run_light(const TestCase& test, const std::string& optimize,
+                      const Tolerance& tolerance) {
+  const Model model = onnx::import_model(test.model);
+  std::vector<Datum> inputs;
+  for (const Value* input : model.graph->inputs) inputs.push_back(ramp(input->type));
+  const auto stem = test.model.parent_path() / (test.model.stem().string() + "_output_");
+  std::vector<std::pair<std::string, Datum>> expected;
+  for (size_t i = 0; i < model.outputs.size(); ++i)
+    expected.emplace_back(model.outputs[i], read_value(stem.string() + std::to_string(i) + ".pb",
+                                                       model.graph->outputs[i]->type));
+  return compare_outputs(model, run_model(model, inputs, optimize), expected, tolerance);
+}
+
+double number_of(const json& value) {
+  if (!value.is_string()) return value.get<double>();
+  const auto text = value.get<std::string>();
+  if (text == "NaN") return NAN;
+  if (text == "Inf") return INFINITY;
+  if (text == "-Inf") return -INFINITY;
+  throw Error(Code::invalid_argument, "'" + text + "' is no number");
+}
+
+DType dtype_of_name(const std::string& name) {
+  static const std::map<std::string, DType> names = {
+      {"float32", DType::f32},   {"float64", DType::f64}, {"float16", DType::f16},
+      {"bfloat16", DType::bf16}, {"int64", DType::i64},   {"int32", DType::i32},
+      {"int16", DType::i16},     {"int8", DType::i8},     {"uint64", DType::u64},
+      {"uint32", DType::u32},    {"uint16", DType::u16},  {"uint8", DType::u8},
+      {"bool", DType::boolean}};
+  const auto found = names.find(name);
+  if (found == names.end()) throw Error(Code::unsupported, "element type '" + name + "'");
+  return found->second;
+}
+
+Tensor tensor_of(const json& value) {
+  const DType dtype = dtype_of_name(value.at("type"));
+  Tensor out(dtype, Shape(value.at("dims").get<std::vector<int64_t>>()));
+  const json& data = value.at("data");
+  if (data.size() != static_cast<size_t>(out.elements()))
+    throw Error(Code::invalid_argument, "a tensor has the wrong number of elements");
+  if (dtype == DType::boolean) {
+    for (size_t i = 0; i < data.size(); ++i) out.data<bool>()[i] = data[i].get<bool>();
+    return out;
+  }
+  visit_dtype<NumericTypes>(dtype, [&]<typename T>() {
+    for (size_t i = 0; i < data.size(); ++i) {
+      if constexpr (std::is_integral_v<T>)
+        out.data<T>()[i] = data[i].get<T>();
+      else
+        out.data<T>()[i] = number_cast<T>(number_of(data[i]));
+    }
+  });
+  return out;
+}
+
+std::vector<std::pair<std::string, Datum>> values_of(const json& values) {
+  std::vector<std::pair<std::string, Datum>> out;
+  for (const auto& [name, value] : values.items()) out.emplace_back(name, tensor_of(value));
+  return out;
+}
+
+std::string compare_entry(const TestCase& test, const std::string& optimize) {
+  const auto given = values_of(test.entry.at("inputs"));
+  onnx::ImportOptions options;
+  for (const auto& [name, value] : given) options.overrides.insert(name);
+  const Model model = onnx::import_model(test.model, options);
+  std::vector<Datum> inputs;
+  for (const Value* input : model.graph->inputs) {
+    const auto found = std::find_if(given.begin(), given.end(),
+                                    [&](const auto& pair) { return pair.first == input->name; });
+    if (found == given.end()) return "the case gives no input '" + input->name + "'";
+    inputs.push_back(found->second);
+  }
+  const double allowed = test.entry.at("tol").get<double>();
+  const Tolerance tolerance{allowed, allowed};
+  const auto got = run_model(model, inputs, optimize);
+  if (!test.entry.at("expect").is_null())
+    return compare_outputs(model, got, values_of(test.entry["expect"]), tolerance);
+  if (test.entry.at("any_of").is_null()) return "ran, but an error was expected";
+  std::string difference;
+  for (const auto& accepted : test.entry["any_of"]) {
+    difference = compare_outputs(model, got, values_of(accepted), tolerance);
+    if (difference.empty()) return {};
+  }
+  return "agrees with none of the accepted answers; with the last: " + difference;
+}
+
+std::string run_entry(const TestCase& test, const std::string& optimize) {
+  try {
+    return compare_entry(test, optimize);
+  } catch (const Error& error) {
+    // Our own bug is not a clear refusal.
+    if (error.code() == Code::internal || !test.entry.at("expect").is_null()) throw;
+    return {};
+  }
+}
+
+void find_folder_cases(const fs::path& root, std::vector<TestCase>& out) {
+  if (!fs::is_directory(root)) throw Error(Code::not_found, "not a folder", root);
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (!entry.is_regular_file() || entry.path().extension() != ".onnx") continue;
+    const fs::path folder = entry.path().parent_path();
+    if (entry.path().filename() == "model.onnx" && fs::exists(folder / "test_data_set_0"))
+      out.push_back({folder.filename(), TestCase::Layout::folder, entry.path(), {}});
+    else if (fs::exists(folder / (entry.path().stem().string() + "_output_0.pb")))
+      out.push_back({entry.path().stem(), TestCase::Layout::light, entry.path(), {}});
+  }
+}
+
+}  // namespace
+
+std::vector<TestCase> find_cases(const std::vector<std::string>& folders,
+                                 const std::string& cases) {
+  std::vector<TestCase> out;
+  for (const auto& folder : folders) find_folder_cases(folder, out);
+  if (!cases.empty()) {
+    std::ifstream file(cases);
+    if (!file) throw Error(Code::not_found, "cannot read the cases", cases);
+    for (const auto& entry : json::parse(file)) {
+      const auto name = entry.at("name").get<std::string>();
+      out.push_back(
+          {name, TestCase::Layout::entry, fs::path(cases).parent_path() / (name + ".onnx"), entry});
+    }
+  }
+  std::sort(out.begin(), out.end(),
+            [](const TestCase& a, const TestCase& b) { return a.name < b.name; });
+  return out;
+}
+
+std::string run_case(const TestCase& test, const std::string& optimize,
+                     const Tolerance& tolerance) {
+  switch (test.layout) {
+    case TestCase::Layout::folder: return run_folder(test, optimize, tolerance);
+    case TestCase::Layout::light: return run_light(test, optimize, tolerance);
+    case TestCase::Layout::entry: return run_entry(test, optimize);
+  }
+  return {};
+}
+
+}  // namespace dais::cli

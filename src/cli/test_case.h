@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/compare.h"
+
+namespace dais::cli {
+
+/// One model with inputs and right answers, in one of three layouts: a folder of the ONNX backend
+/// suite, an entry of a cases.json, or a light model (`NAME.onnx` beside `NAME_output_0.pb`, whose
+/// inputs are 0, 1/n, 2/n, … (n-1)/n).
+struct TestCase {
+  enum class Layout { folder, entry, light };
+  std::string name;
+  Layout layout = Layout::folder;
+  std::filesystem::path model;
+  nlohmann::json entry;  ///< of a cases.json
+};
+
+/// Every case below the folders, and those of a cases.json ("" for none), sorted by name.
+std::vector<TestCase> find_cases(const std::vector<std::string>& folders, const std::string& cases);
+
+/// Runs a case; empty when its outputs are right, else the first difference. Throws Error when the
+/// model cannot be read or run (which is what some cases ask for; then the answer is empty too).
+std::string run_case(const TestCase& test, const std::string& optimize, const Tolerance& tolerance);
+
+}  // namespace dais::cli

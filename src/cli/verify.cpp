@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/test_case.h"
+
+namespace dais::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string cases, filter, skip, optimize = "full";
+  Tolerance tolerance;
+  int threads = 0;
+  bool json = false;
+};
+
+struct Outcome {
+  std::string name, status, detail;
+  double seconds = 0;
+};
+
+/// Names of cases that may fail: "name  # reason" a line.
+std::map<std::string, std::string> read_skips(const std::string& path) {
+  std::map<std::string, std::string> out;
+  if (path.empty()) return out;
+  std::ifstream file(path);
+  if (!file) throw Error(Code::not_found, "cannot read the list of allowed failures", path);
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const auto hash = line.find('#');
+    std::string name = line.substr(0, hash);
+    name.erase(std::remove_if(name.begin(), name.end(), ::isspace), name.end());
+    if (name.empty()) continue;
+    const std::string reason = hash == std::string::npos ? "" : line.substr(hash + 1);
+    if (reason.find_first_not_of(' ') == std::string::npos)
+      throw Error(Code::invalid_argument, "'" + name + "' is listed without a reason",
+                  path + ":" + std::to_string(number), "Write it as: " + name + "  # why");
+    out[name] = reason.substr(reason.find_first_not_of(' '));
+  }
+  return out;
+}
+
+Outcome judge(const TestCase& test, const Options& options,
+              const std::map<std::string, std::string>& skips) {
+  Outcome out{test.name, "passed", {}};
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    out.detail = run_case(test, options.optimize, options.tolerance);
+  } catch (const std::exception& error) {
+    out.detail = error.what();
+  }
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto skip = skips.find(test.name);
+  if (!out.detail.empty()) {
+    out.status = skip == skips.end() ? "failed" : "allowed";
+    if (skip != skips.end()) out.detail += " (allowed: " + skip->second + ")";
+  } else if (skip != skips.end()) {
+    out.status = "unexpected";
+    out.detail = "passes, but is listed as an allowed failure: take it off the list";
+  }
+  return out;
+}
+
+void print(const Outcome& outcome, const Options& options) {
+  if (options.json) {
+    const json line = {{"case", outcome.name},
+                       {"status", outcome.status},
+                       {"detail", outcome.detail},
+                       {"seconds", outcome.seconds}};
+    std::printf("%s\n", line.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+  } else if (outcome.status != "passed") {
+    std::printf("%-10s %s\n           %s\n", outcome.status.c_str(), outcome.name.c_str(),
+                outcome.detail.c_str());
+  }
+  std::fflush(stdout);
+}
+
+void verify(Program& program, const Options& options) {
+  if (options.threads > 0) set_team_size(options.threads);
+  auto tests = find_cases(options.folders, options.cases);
+  if (!options.filter.empty()) {
+    const std::regex pattern(options.filter);
+    std::erase_if(tests,
+                  [&](const TestCase& test) { return !std::regex_search(test.name, pattern); });
+  }
+  if (tests.empty())
+    throw Error(Code::not_found, "no test case was found", "",
+                "Name a folder with model.onnx and test_data_set_0/, or give --cases");
+  const auto skips = read_skips(options.skip);
+  std::map<std::string, size_t> counts;
+  double seconds = 0;
+  for (const TestCase& test : tests) {
+    const Outcome outcome = judge(test, options, skips);
+    ++counts[outcome.status];
+    seconds += outcome.seconds;
+    print(outcome, options);
+  }
+  const size_t bad = counts["failed"] + counts["unexpected"];
+  if (options.json) {
+    const json summary = {{"cases", tests.size()},
+                          {"passed", counts["passed"]},
+                          {"failed", counts["failed"]},
+                          {"allowed", counts["allowed"]},
+                          {"unexpected", counts["unexpected"]},
+                          {"seconds", seconds}};
+    std::printf("%s\n", json{{"summary", summary}}.dump().c_str());
+  } else {
+    std::printf(
+        "%zu cases: %zu passed, %zu failed, %zu allowed to fail, %zu passed against the "
+        "list; %.1f s\n",
+        tests.size(), counts["passed"], counts["failed"], counts["allowed"], counts["unexpected"],
+        seconds);
+  }
+  program.status = bad ? 1 : 0;
+}
+
+}  // namespace
+
+void add_verify(Program& program) {
+  auto* command = program.app.add_subcommand(
+      "verify", "Run test folders of the ONNX backend suite and compare their outputs");
+  const auto options = std::make_shared<Options>();
+  command->add_option("folder", options->folders,
+                      "Folders with model.onnx and test_data_set_*; searched recursively");
+  command->add_option("--cases", options->cases, "A cases.json beside its graphs");
+  command->add_option("--rtol", options->tolerance.relative, "Relative tolerance")
+      ->capture_default_str();
+  command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance")
+      ->capture_default_str();
+  command->add_option("--optimize", options->optimize, "Passes to run before")
+      ->check(CLI::IsMember({"off", "portable", "full"}))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads to use; 0: all usable cores");
+  command->add_option("--filter", options->filter, "Run the cases whose name matches this regex");
+  command->add_option("--skip", options->skip, "File of allowed failures: name  # reason");
+  command->add_flag("--json", options->json, "One JSON line per case, then a summary");
+  command->footer("Example: dais verify tests/onnx/node --filter '^test_softmax' --json");
+  command->callback([&program, options] { verify(program, *options); });
+}
+
+}  // namespace dais::cli
