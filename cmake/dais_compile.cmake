@@ -31,8 +31,8 @@ if(DAIS_SANITIZE MATCHES thread OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # std::thread serve the sanitizer, the fuzzers and clang-tidy.
   target_compile_definitions(dais_options INTERFACE DAIS_STD_THREADS)
 else()
+  # Not linked with: base/threads.cpp opens libgomp at run time, after setting it up.
   target_compile_options(dais_options INTERFACE -fopenmp)
-  target_link_options(dais_options INTERFACE -fopenmp)
 endif()
 
 if(DAIS_FUZZERS)

@@ -11,7 +11,9 @@
 #include <thread>
 #include <vector>
 #else
-#include <omp.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
 #endif
 
 namespace dais {
@@ -30,6 +32,49 @@ int count_usable_cores() {
   return std::max(1, static_cast<int>(std::min<double>(allowed, std::ceil(quota))));
 }
 
+#ifndef DAIS_STD_THREADS
+
+/// The functions of libgomp that the pool needs. It is opened here instead of linked, as it reads
+/// GOMP_SPINCOUNT when it is loaded: by default its threads spin for milliseconds after a region,
+/// which starves whatever runs next.
+struct Gomp {
+  void (*parallel)(void (*body)(void*), void* context, unsigned threads, unsigned flags) = nullptr;
+  int (*thread_num)() = nullptr;
+  int (*num_threads)() = nullptr;
+  void (*set_num_threads)(int) = nullptr;
+
+  bool found() const { return parallel && thread_num && num_threads && set_num_threads; }
+};
+
+template <typename Function>
+void find(void* handle, const char* name, Function& out) {
+  out = reinterpret_cast<Function>(dlsym(handle, name));
+}
+
+/// Without libgomp everything runs on the calling thread.
+const Gomp& gomp() {
+  static const Gomp opened = [] {
+    setenv("GOMP_SPINCOUNT", "10000", 0);
+    Gomp out;
+    void* handle = dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL);
+    if (handle == nullptr) return out;
+    find(handle, "GOMP_parallel", out.parallel);
+    find(handle, "omp_get_thread_num", out.thread_num);
+    find(handle, "omp_get_num_threads", out.num_threads);
+    find(handle, "omp_set_num_threads", out.set_num_threads);
+    return out;
+  }();
+  return opened;
+}
+
+bool pool_exists() { return gomp().found(); }
+
+#else
+
+bool pool_exists() { return true; }
+
+#endif
+
 thread_local int this_team = 0;
 thread_local bool inside_team = false;
 
@@ -43,7 +88,7 @@ int usable_cores() {
 void set_team_size(int threads) {
   this_team = std::max(1, threads);
 #ifndef DAIS_STD_THREADS
-  omp_set_num_threads(this_team);
+  if (gomp().found()) gomp().set_num_threads(this_team);
 #endif
 }
 
@@ -56,7 +101,7 @@ void parallel_for_ranges(int64_t count, int64_t grain, void (*body)(void*, int64
                          void* context) {
   if (count <= 0) return;
   const int64_t chunks = std::min<int64_t>(team_size(), count / std::max<int64_t>(grain, 1));
-  if (chunks < 2 || inside_team) return body(context, 0, count);
+  if (chunks < 2 || inside_team || !pool_exists()) return body(context, 0, count);
   auto chunk = [=](int64_t index) {
     const bool outer = inside_team;
     inside_team = true;
@@ -69,11 +114,17 @@ void parallel_for_ranges(int64_t count, int64_t grain, void (*body)(void*, int64
   chunk(0);
   for (auto& worker : workers) worker.join();
 #else
+  struct Region {
+    decltype(chunk)& run;
+    int64_t chunks;
+  } region{chunk, chunks};
   // The run-time may grant fewer threads (a limit, a caller that is itself in a parallel region).
-  const int wanted = static_cast<int>(chunks);
-#pragma omp parallel num_threads(wanted)
-  for (int64_t index = omp_get_thread_num(); index < chunks; index += omp_get_num_threads())
-    chunk(index);
+  const auto share = [](void* context) {
+    const auto& mine = *static_cast<Region*>(context);
+    for (int64_t index = gomp().thread_num(); index < mine.chunks; index += gomp().num_threads())
+      mine.run(index);
+  };
+  gomp().parallel(share, &region, static_cast<unsigned>(chunks), 0);
 #endif
 }
 

@@ -4,11 +4,11 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <numeric>
 
 #include "backends/cpu/isa.h"
 #include "base/error.h"
+#include "base/threads.h"
 
 namespace dais::onednn {
 namespace {
@@ -46,9 +46,8 @@ Library open_library() {
     out.missing = "the oneDNN rows need AVX2, and this process is limited to plain x86-64";
     return out;
   }
-  // The team's threads should give the core back soon after a region ends: read by libgomp when it
-  // is loaded, which may be now.
-  setenv("GOMP_SPINCOUNT", "10000", 0);
+  // Opens libgomp with the settings of the pool, before libdnnl would open it with its own.
+  team_size();
   void* handle = nullptr;
   std::string file_name;
   for (const std::string& name : file_names()) {
