@@ -1,0 +1,90 @@
+#include "ops/attention/rotary.h"
+
+#include "ir/call.h"
+#include "ir/inference.h"
+#include "ir/onnx_import.h"
+#include "ops/attention/attention.h"
+#include "ops/wide.h"
+
+namespace dais {
+namespace {
+
+void infer(Inference& c) {
+  c.set(0, c.dtype(0));
+  const Dims& x = c.shape(0);
+  c.require(x.size() == 3 || x.size() == 4, "X must have three or four axes");
+  c.set(0, c.dtype(0), x);
+}
+
+/// The row of the tables for each token.
+std::vector<int64_t> table_rows(const Call& c, int64_t batch, int64_t length) {
+  std::vector<int64_t> rows(static_cast<size_t>(batch * length));
+  const bool by_position = c.has(3);
+  const int64_t limit = by_position ? c.in(1).shape()[0] : batch * length;
+  const auto ids = by_position ? c.in(3).to_ints() : std::vector<int64_t>{};
+  const bool one_offset = ids.size() == 1 && rows.size() != 1;
+  c.require(!by_position || one_offset || ids.size() == rows.size(),
+            "position_ids must be [batch, length] or one number");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto token = static_cast<int64_t>(i);
+    rows[i] = !by_position ? token : one_offset ? ids[0] + token % length : ids[i];
+    if (rows[i] < 0 || rows[i] >= limit)
+      c.fail("position " + std::to_string(rows[i]) + " is outside a table of " +
+             std::to_string(limit) + " rows");
+  }
+  return rows;
+}
+
+void reference(Call& c) {
+  const auto& attrs = c.attrs<RotaryEmbedding>();
+  const Tensor &x = c.in(0), &cos = c.in(1), &sin = c.in(2);
+  const size_t wanted = c.has(3) ? 2 : 3;
+  c.require(cos.rank() == wanted && cos.shape() == sin.shape(),
+            "cos and sin must be [positions, half], or [batch, length, half] without position_ids");
+  const int64_t half = cos.shape().back();
+  const bool split = x.rank() == 4;
+  c.require(split || x.rank() == 3, "X must have three or four axes");
+  int64_t heads = split ? x.shape()[1] : attrs.num_heads;
+  if (!split && heads == 0) heads = half ? x.shape()[2] / (2 * half) : 1;
+  c.require(split || (heads > 0 && x.shape()[2] % heads == 0),
+            "num_heads does not divide the last axis of X");
+  const int64_t batch = x.shape()[0], length = x.shape()[split ? 2 : 1];
+  const int64_t size = split ? x.shape()[3] : x.shape()[2] / heads;
+  c.require(2 * half <= size &&
+                (attrs.rotary_embedding_dim == 0 ? 2 * half == size
+                                                 : 2 * half == attrs.rotary_embedding_dim),
+            "the tables must have half as many columns as elements are rotated");
+  c.require(wanted == 2 || (cos.shape()[0] == batch && cos.shape()[1] == length),
+            "cos and sin must be [batch, length, half] without position_ids");
+  const auto rows = table_rows(c, batch, length);
+  const WideView<double> cosines(cos), sines(sin);
+  std::vector<double> values = to_wide<double>(x);
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t l = 0; l < length; ++l) {
+        const int64_t at = split ? (n * heads + h) * length + l : (n * length + l) * heads + h;
+        const int64_t row = rows[static_cast<size_t>(n * length + l)] * half;
+        rotate_head(values.data() + at * size, half, attrs.interleaved, cosines.data() + row,
+                    sines.data() + row);
+      }
+  store_wide(c.out(0, x.shape()), 0, values.data(), x.elements());
+}
+
+/// com.microsoft: X, position_ids, cos, sin.
+Values import_contrib(OnnxImport& c) {
+  if (c.integer("is_packed_batching", 0) != 0) c.fail("is_packed_batching is not supported");
+  return c.emit(c.attrs<RotaryEmbedding>(), {c.input(0), c.input(2), c.input(3), c.input(1)});
+}
+
+}  // namespace
+
+const Op RotaryEmbedding::op{
+    .name = "rotary_embedding",
+    .attrs = &AttrsOf<RotaryEmbedding>::info,
+    .infer = infer,
+    .reference = reference,
+    .onnx = {{"RotaryEmbedding", 23},
+             {.type = "RotaryEmbedding", .domain = "com.microsoft", .import = import_contrib}},
+};
+
+}  // namespace dais
