@@ -6,6 +6,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/kept.h"
 
 namespace dais {
 namespace {
@@ -71,7 +72,7 @@ void set_view(Inference& c, Dims shape) {
   if (auto known = c.known(0)) c.set_known(0, *known);
 }
 
-void give_view(Call& c, const Dims& dims) { c.set(0, c.in(0).reshaped(shape_of(dims))); }
+void give_view(Call& c, const Dims& dims) { c.set(0, kept(c.in(0)).reshaped(shape_of(dims))); }
 
 void infer_reshape(Inference& c) {
   c.set(0, c.dtype(0));

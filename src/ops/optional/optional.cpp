@@ -1,0 +1,66 @@
+#include "ops/optional/optional.h"
+
+#include "ir/call.h"
+#include "ir/inference.h"
+#include "ir/onnx_import.h"
+#include "ops/kept.h"
+
+namespace dais {
+namespace {
+
+void infer_optional(Inference& c) {
+  c.set(0, Type::optional(c.has(0) ? c.type(0) : Type::tensor(DType::undefined)));
+}
+
+void optional(Call& c) { c.set(0, c.has(0) ? kept(c.datum(0)) : Datum{}); }
+
+void infer_get(Inference& c) {
+  const Type& type = c.type(0);
+  c.set(0, type.kind == Type::Kind::optional ? *type.element : type);
+}
+
+void get(Call& c) {
+  if (!c.has(0)) c.fail("the optional value is empty", "Ask optional_has_element first");
+  c.set(0, kept(c.datum(0)));
+}
+
+void infer_has(Inference& c) { c.set(0, DType::boolean, Dims{}); }
+
+void has(Call& c) { c.out(0, DType::boolean, Shape{}).data<bool>()[0] = c.has(0); }
+
+/// The attribute `type` only says what an empty value would hold.
+Values import_optional(OnnxImport& x) { return x.emit(Optional{}, x.in); }
+
+}  // namespace
+
+const Op Optional::op{
+    .name = "optional",
+    .attrs = &AttrsOf<Optional>::info,
+    .infer = infer_optional,
+    .reference = optional,
+    .onnx = {{.type = "Optional", .since = 15, .import = import_optional}},
+};
+
+const Op OptionalGetElement::op{
+    .name = "optional_get_element",
+    .attrs = &AttrsOf<OptionalGetElement>::info,
+    .infer = infer_get,
+    .reference = get,
+    .onnx = {{"OptionalGetElement", 15}},
+};
+
+const Op OptionalHasElement::op{
+    .name = "optional_has_element",
+    .attrs = &AttrsOf<OptionalHasElement>::info,
+    .infer = infer_has,
+    .reference = has,
+    .onnx = {{"OptionalHasElement", 15}},
+};
+
+namespace ops {
+void define_optional(OpRegistry& registry) {
+  for (const Op* op : {&Optional::op, &OptionalGetElement::op, &OptionalHasElement::op})
+    registry.add(*op);
+}
+}  // namespace ops
+}  // namespace dais
