@@ -48,6 +48,7 @@ const Op Fused::op{
     .infer = infer,
     .decompose = decompose,
     .cost = cost,
+    .onnx = {},
 };
 
 namespace ops {
