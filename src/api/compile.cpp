@@ -36,6 +36,15 @@ PlanOptions plan_options(const CompileOptions& options) {
 
 }  // namespace
 
+Optimize optimize_from_name(std::string_view name) {
+  static const std::vector<std::string> names{"off", "portable", "full"};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<Optimize>(i);
+  const std::string guess = nearest(name, names);
+  throw Error(Code::invalid_argument, "'" + std::string(name) + "' is no optimisation level", "",
+              "Use off, portable or full" + (guess.empty() ? "" : "; did you mean " + guess + "?"));
+}
+
 std::vector<PassReport> optimize(Graph& graph, const CompileOptions& options) {
   if (options.optimize == Optimize::off) return {};
   const PlanOptions plan = plan_options(options);

@@ -14,6 +14,9 @@ enum class Optimize {
   full,      ///< also layout and fusion for this machine
 };
 
+/// "off", "portable" or "full"; throws `invalid_argument` with the nearest of them.
+Optimize optimize_from_name(std::string_view name);
+
 struct CompileOptions {
   Optimize optimize = Optimize::full;
   int threads = 0;            ///< 0: all usable cores

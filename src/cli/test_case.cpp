@@ -4,8 +4,10 @@
 #include <cmath>
 #include <fstream>
 
-#include "ir/call.h"
+#include "api/compile.h"
+#include "base/threads.h"
 #include "onnx/importer.h"
+#include "runtime/session.h"
 
 namespace dais::cli {
 namespace {
@@ -17,8 +19,15 @@ using onnx::Model;
 /// Runs a model once on the given inputs.
 std::vector<Datum> run_model(const Model& model, const std::vector<Datum>& inputs,
                              const std::string& optimize) {
-  (void)optimize;
-  return evaluate(*model.graph, inputs);
+  CompileOptions options;
+  options.optimize = optimize_from_name(optimize);
+  options.threads = team_size();
+  Session session(compile(model.graph->clone(), options).plan);
+  std::vector<Datum> results = session.run(inputs);
+  // Results are views of the session's memory, which ends here.
+  for (Datum& result : results)
+    if (result.kind == Datum::Kind::tensor) result = result.tensor.clone();
+  return results;
 }
 
 Datum read_value(const fs::path& path, const Type& type) {
