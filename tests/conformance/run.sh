@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs the ONNX backend suite, and the odd graphs where they lie beside the repository.
+# Usage: tests/conformance/run.sh DAIS off|portable|full
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+dais=$1 optimize=$2
+data=$("$here/../../tools/conformance_data.sh")
+odd="$here/../../../shared/cases/cases.json"
+status=0
+allowed=$here/allowed.txt
+[[ $data != /usr/share/* ]] || allowed=$here/allowed_debian.txt
+
+folders=()
+for kind in node simple pytorch-converted pytorch-operator; do folders+=("$data/$kind"); done
+"$dais" verify --optimize "$optimize" --skip "$allowed" "${folders[@]}" || status=1
+if [ -f "$odd" ]; then
+  "$dais" verify --optimize "$optimize" --cases "$odd" || status=1
+fi
+exit $status
