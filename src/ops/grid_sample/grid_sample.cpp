@@ -1,0 +1,206 @@
+#include "ops/grid_sample/grid_sample.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ir/call.h"
+#include "ir/inference.h"
+#include "ir/onnx_import.h"
+#include "ops/dims.h"
+#include "ops/wide.h"
+
+namespace dais {
+namespace {
+
+void infer(Inference& c) {
+  c.set(0, c.dtype(0));
+  const auto& attrs = c.attrs<GridSample>();
+  if (attrs.mode != "linear" && attrs.mode != "nearest" && attrs.mode != "cubic")
+    c.fail("the mode '" + attrs.mode + "' is unknown", "Use linear, nearest or cubic");
+  if (attrs.padding_mode != "zeros" && attrs.padding_mode != "border" &&
+      attrs.padding_mode != "reflection")
+    c.fail("the padding mode '" + attrs.padding_mode + "' is unknown",
+           "Use zeros, border or reflection");
+  const Dims &image = c.shape(0), &grid = c.shape(1);
+  c.require(image.size() >= 3 && grid.size() == image.size(),
+            "the image and the grid do not fit together");
+  if (grid.back().is_constant() && !grid.back().is(static_cast<int64_t>(image.size()) - 2))
+    c.fail("the grid holds " + grid.back().text() + " coordinates for an image of rank " +
+           std::to_string(image.size()));
+  Dims out{merge_dim(c, image[0], grid[0], "batches of image and grid"), image[1]};
+  out.insert(out.end(), grid.begin() + 1, grid.end() - 1);
+  c.set(0, c.dtype(0), out);
+}
+
+enum class Padding { zeros, border, reflection };
+enum class Mode { nearest, linear, cubic };
+
+/// Sampling along one axis of the image.
+class AxisSampler {
+ public:
+  /// Up to four elements and their weights; index -1 stands for zero.
+  struct Taps {
+    std::array<int64_t, 4> index;
+    std::array<float, 4> weight;
+    int count;
+  };
+
+  AxisSampler(int64_t size, Mode mode, Padding padding, bool align_corners, bool ties_to_even)
+      : size_(size),
+        mode_(mode),
+        padding_(padding),
+        align_corners_(align_corners),
+        ties_to_even_(ties_to_even) {}
+
+  Taps at(float place) const {
+    const float size = static_cast<float>(size_);
+    float x = align_corners_ ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
+    if (mode_ == Mode::nearest) x = ties_to_even_ ? std::nearbyint(x) : std::round(x);
+    // Far outside is far enough; NaN goes there too.
+    x = std::isnan(x) ? -1e9f : std::clamp(x, -1e9f, 1e9f);
+    const float low = align_corners_ ? 0 : -0.5f;
+    const float high = align_corners_ ? size - 1 : size - 0.5f;
+    if ((x < low || x > high) && padding_ == Padding::border) x = std::clamp(x, 0.0f, size - 1);
+    if ((x < low || x > high) && padding_ == Padding::reflection) x = reflect(x, low, high);
+    if (mode_ == Mode::nearest) return {{element(static_cast<int64_t>(x))}, {1}, 1};
+    const float base = std::floor(x), t = x - base;
+    const auto first = static_cast<int64_t>(base);
+    if (mode_ == Mode::linear) return {{element(first), element(first + 1)}, {1 - t, t}, 2};
+    return {{element(first - 1), element(first), element(first + 1), element(first + 2)},
+            {outer(1 + t), inner(t), inner(1 - t), outer(2 - t)},
+            4};
+  }
+
+ private:
+  /// Keys' cubic kernel with a = -0.75, for distances up to 1 and from 1 to 2.
+  static float inner(float x) { return (1.25f * x - 2.25f) * x * x + 1; }
+  static float outer(float x) { return ((-0.75f * x + 3.75f) * x - 6) * x + 3; }
+
+  static float reflect(float x, float low, float high) {
+    const float range = high - low;
+    if (!(range > 0)) return low;
+    const float distance = x < low ? low - x : x - high;
+    const float turns = std::trunc(distance / range), rest = distance - turns * range;
+    const bool even = std::fmod(turns, 2.0f) == 0;
+    return (x < low) == even ? low + rest : high - rest;
+  }
+
+  int64_t element(int64_t index) const {
+    if (index >= 0 && index < size_) return index;
+    if (padding_ == Padding::zeros) return -1;
+    if (padding_ == Padding::border) return std::clamp<int64_t>(index, 0, size_ - 1);
+    const float low = align_corners_ ? 0 : -0.5f;
+    const float high = static_cast<float>(size_) - (align_corners_ ? 1 : 0.5f);
+    const auto mirrored = static_cast<int64_t>(reflect(static_cast<float>(index), low, high));
+    return std::clamp<int64_t>(mirrored, 0, size_ - 1);
+  }
+
+  int64_t size_;
+  Mode mode_;
+  Padding padding_;
+  bool align_corners_, ties_to_even_;
+};
+
+/// The weighted elements of a whole cell: the product of the axes' taps.
+struct CellTaps {
+  std::vector<int64_t> offset;
+  std::vector<double> weight;
+
+  void start() {
+    offset.assign(1, 0);
+    weight.assign(1, 1);
+  }
+  void cross(const AxisSampler::Taps& taps, int64_t step) {
+    const size_t before = offset.size();
+    std::vector<int64_t> offsets;
+    std::vector<double> weights;
+    for (size_t i = 0; i < before; ++i)
+      for (int k = 0; k < taps.count; ++k) {
+        const auto at = static_cast<size_t>(k);
+        if (taps.index[at] < 0) continue;
+        offsets.push_back(offset[i] + taps.index[at] * step);
+        weights.push_back(weight[i] * static_cast<double>(taps.weight[at]));
+      }
+    offset.swap(offsets);
+    weight.swap(weights);
+  }
+};
+
+std::vector<AxisSampler> make_samplers(const Call& c, const Shape& image) {
+  const auto& attrs = c.attrs<GridSample>();
+  const Mode mode = attrs.mode == "nearest"  ? Mode::nearest
+                    : attrs.mode == "linear" ? Mode::linear
+                                             : Mode::cubic;
+  const Padding padding = attrs.padding_mode == "zeros"    ? Padding::zeros
+                          : attrs.padding_mode == "border" ? Padding::border
+                                                           : Padding::reflection;
+  // Volumes round halves away from zero, as the operator they come from does.
+  const bool ties_to_even = image.rank() != 5;
+  std::vector<AxisSampler> out;
+  for (size_t axis = 2; axis < image.rank(); ++axis)
+    out.emplace_back(image[axis], mode, padding, attrs.align_corners, ties_to_even);
+  return out;
+}
+
+void reference(Call& c) {
+  const Tensor &x = c.in(0), &grid = c.in(1);
+  const Shape &image = x.shape(), &places = grid.shape();
+  const auto axes = static_cast<int64_t>(image.rank()) - 2;
+  if (axes < 1 || places.rank() != image.rank() || places.back() != axes || places[0] != image[0])
+    c.fail("image " + image.text() + " and grid " + places.text() + " do not fit together");
+  Shape shape{image[0], image[1]};
+  for (size_t axis = 1; axis + 1 < places.rank(); ++axis) shape.push_back(places[axis]);
+  Tensor& y = c.out(0, shape);
+  if (y.elements() == 0) return;
+  const int64_t area = image.elements(2, image.rank());
+  c.require(area > 0, "the image is empty");
+  const int64_t cells = shape.elements(2, shape.rank());
+  const auto samplers = make_samplers(c, image);
+  const Shape steps = strides_of(image);
+  const WideView<double> from(x);
+  const WideView<float> at(grid);
+  std::vector<double> out(static_cast<size_t>(y.elements()));
+  CellTaps taps;
+  for (int64_t n = 0; n < image[0]; ++n)
+    for (int64_t cell = 0; cell < cells; ++cell) {
+      const float* place = at.data() + (n * cells + cell) * axes;
+      taps.start();
+      for (int64_t axis = 0; axis < axes; ++axis)
+        taps.cross(samplers[static_cast<size_t>(axis)].at(place[axes - 1 - axis]),
+                   steps[static_cast<size_t>(axis) + 2]);
+      for (int64_t channel = 0; channel < image[1]; ++channel) {
+        const double* plane = from.data() + (n * image[1] + channel) * area;
+        double sum = 0;
+        for (size_t k = 0; k < taps.offset.size(); ++k)
+          sum += plane[taps.offset[k]] * taps.weight[k];
+        out[static_cast<size_t>((n * image[1] + channel) * cells + cell)] = sum;
+      }
+    }
+  store_wide<double>(y, 0, out.data(), y.elements());
+}
+
+/// Opset 16 had images only and named the modes so.
+Values import_16(OnnxImport& x) {
+  GridSample attrs = x.attrs<GridSample>();
+  if (attrs.mode == "bilinear") attrs.mode = "linear";
+  if (attrs.mode == "bicubic") attrs.mode = "cubic";
+  return x.emit(attrs, x.in);
+}
+
+}  // namespace
+
+const Op GridSample::op{
+    .name = "grid_sample",
+    .attrs = &AttrsOf<GridSample>::info,
+    .infer = infer,
+    .reference = reference,
+    .onnx = {{.type = "GridSample", .since = 16, .until = 19, .import = import_16},
+             {"GridSample", 20},
+             {.type = "GridSample", .domain = "com.microsoft", .import = import_16}},
+};
+
+namespace ops {
+void define_grid_sample(OpRegistry& registry) { registry.add(GridSample::op); }
+}  // namespace ops
+}  // namespace dais
