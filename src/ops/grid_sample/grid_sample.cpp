@@ -46,17 +46,13 @@ class AxisSampler {
     int count;
   };
 
-  AxisSampler(int64_t size, Mode mode, Padding padding, bool align_corners, bool ties_to_even)
-      : size_(size),
-        mode_(mode),
-        padding_(padding),
-        align_corners_(align_corners),
-        ties_to_even_(ties_to_even) {}
+  AxisSampler(int64_t size, Mode mode, Padding padding, bool align_corners)
+      : size_(size), mode_(mode), padding_(padding), align_corners_(align_corners) {}
 
   Taps at(float place) const {
     const float size = static_cast<float>(size_);
     float x = align_corners_ ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
-    if (mode_ == Mode::nearest) x = ties_to_even_ ? std::nearbyint(x) : std::round(x);
+    if (mode_ == Mode::nearest) x = std::nearbyint(x);
     // Far outside is far enough; NaN goes there too.
     x = std::isnan(x) ? -1e9f : std::clamp(x, -1e9f, 1e9f);
     const float low = align_corners_ ? 0 : -0.5f;
@@ -99,7 +95,7 @@ class AxisSampler {
   int64_t size_;
   Mode mode_;
   Padding padding_;
-  bool align_corners_, ties_to_even_;
+  bool align_corners_;
 };
 
 /// The weighted elements of a whole cell: the product of the axes' taps.
@@ -135,11 +131,9 @@ std::vector<AxisSampler> make_samplers(const Call& c, const Shape& image) {
   const Padding padding = attrs.padding_mode == "zeros"    ? Padding::zeros
                           : attrs.padding_mode == "border" ? Padding::border
                                                            : Padding::reflection;
-  // Volumes round halves away from zero, as the operator they come from does.
-  const bool ties_to_even = image.rank() != 5;
   std::vector<AxisSampler> out;
   for (size_t axis = 2; axis < image.rank(); ++axis)
-    out.emplace_back(image[axis], mode, padding, attrs.align_corners, ties_to_even);
+    out.emplace_back(image[axis], mode, padding, attrs.align_corners);
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "ops/optional/optional.h"
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
@@ -21,7 +23,11 @@ void infer_get(Inference& c) {
 
 void get(Call& c) {
   if (!c.has(0)) c.fail("the optional value is empty", "Ask optional_has_element first");
-  c.set(0, kept(c.datum(0)));
+  if (c.datum(0).kind != Datum::Kind::tensor) return c.set(0, c.datum(0));
+  const Tensor& x = c.in(0);
+  Tensor& y = c.out(0, x.dtype(), x.shape());
+  visit_storage(x.dtype(),
+                [&]<typename T>() { std::copy_n(x.storage<T>(), x.elements(), y.storage<T>()); });
 }
 
 void infer_has(Inference& c) { c.set(0, DType::boolean, Dims{}); }
