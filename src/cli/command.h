@@ -11,6 +11,9 @@ struct Program {
   int status = 0;  ///< exit code of a run that ended without an error
 };
 
+void add_bench(Program& program);
+void add_explain(Program& program);
+void add_run(Program& program);
 void add_verify(Program& program);
 
 }  // namespace dais::cli
