@@ -7,7 +7,11 @@
 namespace dais {
 
 bool fold_constants(Graph& graph, const Target& target);
+bool fold_affine(Graph& graph, const Target& target);
+bool fold_pad(Graph& graph, const Target& target);
+bool fuse_conv(Graph& graph, const Target& target);
 bool inline_branches(Graph& graph, const Target& target);
+bool layout(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);
 bool remove_dead(Graph& graph, const Target& target);
 
