@@ -4,6 +4,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ops/attention/contrib.h"
 #include "ops/attention/core.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
@@ -219,6 +220,8 @@ void define_attention(OpRegistry& registry) {
   for (const Op* op :
        {&Attention::op, &RotaryEmbedding::op, &GroupQueryAttention::op, &LinearAttention::op})
     registry.add(*op);
+  define_attention_contrib(registry);
+  define_flex_attention(registry);
 }
 }  // namespace ops
 }  // namespace dais

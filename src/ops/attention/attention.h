@@ -18,7 +18,7 @@ struct Attention {
   int64_t kv_num_heads = 0;
   int64_t q_num_heads = 0;
   int64_t qk_matmul_output_mode = 0;  ///< scores: 0 scaled, 1 capped, 2 with mask, 3 softmax
-  std::optional<float> scale;         ///< default 1 / sqrt(head size)
+  std::optional<float> scale = {};    ///< default 1 / sqrt(head size)
   float softcap = 0;
   int64_t softmax_precision = 0;  ///< element type to compute in at least; 0: any
   static constexpr auto fields =

@@ -5,6 +5,7 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
+#include "ops/conv/contrib.h"
 #include "ops/conv/conv_loop.h"
 #include "ops/wide.h"
 
@@ -161,6 +162,7 @@ namespace ops {
 void define_conv(OpRegistry& registry) {
   for (const Op* op : {&Conv::op, &ConvInteger::op, &QLinearConv::op, &CausalConvWithState::op})
     registry.add(*op);
+  define_conv_contrib(registry);
 }
 }  // namespace ops
 }  // namespace dais

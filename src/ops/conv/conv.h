@@ -8,7 +8,7 @@ namespace dais {
 /// [N, M, positions...]. With channels_last X and Y are [N, space..., C]; W stays as it is.
 struct Conv {
   std::string auto_pad = "NOTSET";
-  std::vector<int64_t> dilations, kernel_shape, pads, strides;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
   int64_t group = 1;
   bool channels_last = false;
   static constexpr auto fields = std::tuple{field("auto_pad", &Conv::auto_pad),
@@ -25,7 +25,7 @@ struct Conv {
 /// Inputs: X, W, x_zero?, w_zero? (one, or one per output channel).
 struct ConvInteger {
   std::string auto_pad = "NOTSET";
-  std::vector<int64_t> dilations, kernel_shape, pads, strides;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
   int64_t group = 1;
   bool channels_last = false;
   static constexpr auto fields = std::tuple{field("auto_pad", &ConvInteger::auto_pad),
@@ -43,7 +43,7 @@ struct ConvInteger {
 /// x_zero; the scaled sum is rounded to nearest even and saturated.
 struct QLinearConv {
   std::string auto_pad = "NOTSET";
-  std::vector<int64_t> dilations, kernel_shape, pads, strides;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
   int64_t group = 1;
   bool channels_last = false;
   static constexpr auto fields = std::tuple{field("auto_pad", &QLinearConv::auto_pad),

@@ -10,7 +10,8 @@ namespace dais {
 /// and Y are [N, space..., C]; W stays as it is.
 struct ConvTranspose {
   std::string auto_pad = "NOTSET";
-  std::vector<int64_t> dilations, kernel_shape, output_padding, output_shape, pads, strides;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, output_padding = {}, output_shape = {},
+                       pads = {}, strides = {};
   int64_t group = 1;
   bool channels_last = false;
   static constexpr auto fields = std::tuple{field("auto_pad", &ConvTranspose::auto_pad),

@@ -3,6 +3,8 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
+#include "ops/cast/cast.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/product.h"
 #include "ops/wide.h"
@@ -150,6 +152,16 @@ void reference_to_float(Call& c) {
   store_wide(y, 0, out.data(), y.elements());
 }
 
+/// The exact i32 product, then scales: what integer kernels can take apart.
+Values decompose_to_float(Graph& graph, const Node& node) {
+  const auto given = [&](size_t i) { return node.has(i) ? node.in[i] : nullptr; };
+  Value* sums = graph.add(MatMulInteger{}, {node.in[0], node.in[1], given(4), given(5)});
+  Value* values = graph.add(Cast{.to = node.outs[0]->type.dtype}, {sums});
+  Value* scale = graph.add(Mul{}, {node.in[2], node.in[3]});
+  Value* y = graph.add(Mul{}, {values, scale});
+  return {given(6) ? graph.add(Add{}, {y, given(6)}) : y};
+}
+
 void infer_qgemm(Inference& c) {
   const auto& attrs = c.attrs<QGemm>();
   const DType dtype = !c.has(7) ? c.dtype(1) : c.has(8) ? c.dtype(8) : c.dtype(0);
@@ -215,6 +227,7 @@ const Op MatMulIntegerToFloat::op{
     .attrs = &AttrsOf<MatMulIntegerToFloat>::info,
     .infer = infer_to_float,
     .reference = reference_to_float,
+    .decompose = decompose_to_float,
     .onnx = {{.type = "MatMulIntegerToFloat", .domain = "com.microsoft"}},
 };
 

@@ -3,6 +3,7 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
+#include "ops/matmul/contrib.h"
 #include "ops/matmul/product.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
@@ -151,6 +152,7 @@ void define_matmul(OpRegistry& registry) {
   for (const Op* op : {&MatMul::op, &Gemm::op, &MatMulInteger::op, &QLinearMatMul::op,
                        &MatMulIntegerToFloat::op, &QGemm::op, &MatMulNBits::op})
     registry.add(*op);
+  define_matmul_contrib(registry);
 }
 }  // namespace ops
 }  // namespace dais

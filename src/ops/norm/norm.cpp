@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/onnx_import.h"
+#include "ops/norm/contrib.h"
 #include "ops/norm/moments.h"
 #include "ops/wide.h"
 #include "ops/window.h"
@@ -238,6 +239,7 @@ void define_norm(OpRegistry& registry) {
                        &LayerNormalization::op, &RMSNormalization::op, &LpNormalization::op,
                        &MeanVarianceNormalization::op, &LRN::op})
     registry.add(*op);
+  define_norm_contrib(registry);
 }
 }  // namespace ops
 }  // namespace dais

@@ -10,7 +10,7 @@ namespace dais {
 struct MaxPool {
   std::string auto_pad = "NOTSET";
   bool ceil_mode = false;
-  std::vector<int64_t> dilations, kernel_shape, pads, strides;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
   int64_t storage_order = 0;
   bool channels_last = false;
   static constexpr auto fields = std::tuple{
@@ -27,7 +27,7 @@ struct AveragePool {
   std::string auto_pad = "NOTSET";
   bool ceil_mode = false;
   bool count_include_pad = false;
-  std::vector<int64_t> dilations, kernel_shape, pads, strides;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
   bool channels_last = false;
   static constexpr auto fields =
       std::tuple{field("auto_pad", &AveragePool::auto_pad),
@@ -45,7 +45,7 @@ struct AveragePool {
 struct LpPool {
   std::string auto_pad = "NOTSET";
   bool ceil_mode = false;
-  std::vector<int64_t> dilations, kernel_shape, pads, strides;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
   int64_t p = 2;
   bool channels_last = false;
   static constexpr auto fields = std::tuple{field("auto_pad", &LpPool::auto_pad),

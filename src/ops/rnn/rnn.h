@@ -12,8 +12,8 @@ namespace dais {
 // stays. Activations default to Tanh (RNN), Sigmoid, Tanh (GRU) and Sigmoid, Tanh, Tanh (LSTM).
 
 struct RNN {
-  std::vector<float> activation_alpha, activation_beta;
-  std::vector<std::string> activations;
+  std::vector<float> activation_alpha = {}, activation_beta = {};
+  std::vector<std::string> activations = {};
   float clip = 0;  ///< limit of activation inputs; 0: none
   std::string direction = "forward";
   int64_t hidden_size = 0;  ///< 0: as R says
@@ -29,8 +29,8 @@ struct RNN {
 };
 
 struct GRU {
-  std::vector<float> activation_alpha, activation_beta;
-  std::vector<std::string> activations;
+  std::vector<float> activation_alpha = {}, activation_beta = {};
+  std::vector<std::string> activations = {};
   float clip = 0;
   std::string direction = "forward";
   int64_t hidden_size = 0;
@@ -49,8 +49,8 @@ struct GRU {
 };
 
 struct LSTM {
-  std::vector<float> activation_alpha, activation_beta;
-  std::vector<std::string> activations;
+  std::vector<float> activation_alpha = {}, activation_beta = {};
+  std::vector<std::string> activations = {};
   float clip = 0;
   std::string direction = "forward";
   int64_t hidden_size = 0;
