@@ -127,14 +127,24 @@ remove_root() {
     rm -rf --one-file-system "$folder"
   fi
 }
+# unshare blocks softer signals; its death takes everything inside along.
+interrupt() {
+  trap - INT TERM HUP
+  [ -z "$namespace" ] || { kill -KILL "$namespace"; sleep 1; }
+  exit "$1"
+}
+namespace=
 trap remove_root EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
+trap 'interrupt 130' INT
+trap 'interrupt 143' TERM HUP
 mkdir "$folder/root"
 
+# In the background, because a shell handles signals only while it waits by itself.
 start=$SECONDS status=0
 unshare --mount --propagation private --pid --fork --kill-child \
-  "$self" "${arguments[@]}" --inside "$folder/root" || status=$?
+  "$self" "${arguments[@]}" --inside "$folder/root" </dev/null &
+namespace=$!
+wait "$namespace" || status=$?
 outcome=passed
 [ $status -eq 0 ] || outcome="FAILED with exit code $status"
 echo "fresh_root: $suite: $outcome after $((SECONDS - start)) s"
