@@ -2,8 +2,8 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
-#include "ir/onnx_import.h"
 #include "ops/order.h"
+#include "ops/softmax/flattened.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -41,7 +41,8 @@ const Op Hardmax::op{
     .attrs = &AttrsOf<Hardmax>::info,
     .infer = infer,
     .reference = reference,
-    .onnx = {{"Hardmax", 13}},
+    .onnx = {{"Hardmax", 13},
+             {.type = "Hardmax", .until = 12, .import = import_flattened<Hardmax>}},
 };
 
 namespace ops {

@@ -6,8 +6,7 @@
 #include "base/threads.h"
 #include "ir/call.h"
 #include "ir/inference.h"
-#include "ir/onnx_import.h"
-#include "ops/reshape/reshape.h"
+#include "ops/softmax/flattened.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
 
@@ -47,37 +46,6 @@ void reference(Call& c) {
         row(values.data() + o * split.size * split.inner + i, split.size, split.inner);
   });
   store_wide(c.out(0, x.shape()), 0, values.data(), x.elements());
-}
-
-/// A shape for Reshape: at most one size may be open.
-std::optional<std::vector<int64_t>> reshape_target(const Dims& dims) {
-  std::vector<int64_t> out;
-  for (const Dim& dim : dims) out.push_back(dim.constant().value_or(-1));
-  if (std::count(out.begin(), out.end(), -1) > 1) return std::nullopt;
-  return out;
-}
-
-/// Before version 13 the axes from `axis` on (default 1) are one row. That is the same as today's
-/// operator when all but the first of them have size 1.
-template <typename S>
-Values import_flattened(OnnxImport& c) {
-  Value* x = c.input(0);
-  if (!x) c.fail("the input is missing");
-  if (!x->type.shape) c.fail("the rank of the input is unknown", "Convert the model to opset 13");
-  const Dims& shape = *x->type.shape;
-  const int64_t rank = std::ssize(shape), axis = c.integer("axis", 1);
-  if (axis < -rank || axis > rank)
-    c.fail("axis " + std::to_string(axis) + " is outside a rank-" + std::to_string(rank) +
-           " tensor");
-  const int64_t first = axis < 0 ? axis + rank : axis;
-  bool single = first < rank;
-  for (int64_t i = first + 1; i < rank; ++i) single = single && shape[static_cast<size_t>(i)].is(1);
-  if (single) return c.emit(S{.axis = first}, {x});
-  const auto target = reshape_target(shape);
-  if (!target) c.fail("more than one size of the input is open", "Fix all sizes but the batch");
-  Value* flat = c.graph.add(Flatten{.axis = first}, {x});
-  Value* rows = c.graph.add(S{.axis = 1}, {flat});
-  return {c.graph.add(Reshape{.allowzero = true}, {rows, c.ints(*target)}, std::string(c.name))};
 }
 
 }  // namespace
