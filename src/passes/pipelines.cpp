@@ -14,9 +14,8 @@ std::span<const Pass> portable_passes() {
 
 std::span<const Pass> target_passes() {
   static constexpr Pass passes[] = {
-      {"layout", layout},
-      {"fold_permuted", fold_constants},
-      {"fuse_conv", fuse_conv},
+      {"layout", layout},           {"fold_permuted", fold_constants},
+      {"fuse_conv", fuse_conv},     {"fuse_matmul_epilogue", fuse_matmul_epilogue},
       {"remove_dead", remove_dead},
   };
   return passes;
