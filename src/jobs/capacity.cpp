@@ -1,0 +1,373 @@
+#include "jobs/capacity.h"
+
+#include <algorithm>
+
+namespace dais::jobs {
+namespace {
+
+// Hosts of one free count that are tried before the next count: a host is passed over only when its
+// CPUs or memory run out before its GPUs, which is rare.
+constexpr int scan_limit = 64;
+constexpr int racks_tried = 8;
+
+uint64_t whole_key(int free_devices, uint32_t rack, HostId host) {
+  return (static_cast<uint64_t>(free_devices) << 56) | (uint64_t{rack & 0xffffff} << 32) | host;
+}
+uint64_t gap_key(int free_milli, HostId host, int device) {
+  return (static_cast<uint64_t>(free_milli) << 40) | (uint64_t{host} << 8) |
+         static_cast<uint64_t>(device);
+}
+uint64_t rack_key(int32_t free_devices, uint32_t rack) {
+  return (static_cast<uint64_t>(free_devices) << 32) | rack;
+}
+
+bool usable(const HostState& state, int device) {
+  return ((state.closed_devices >> device) & 1) == 0;
+}
+
+int whole_per_task(const Shape& shape) {
+  return static_cast<int>(shape.task.gpu_milli / whole_gpu);
+}
+
+// Tasks of whole GPUs that fit on a host beside what runs there.
+int room(const HostState& state, const Shape& shape) {
+  int64_t tasks = state.whole_free() / std::max(1, whole_per_task(shape));
+  if (shape.task.cpu_milli > 0) tasks = std::min(tasks, state.cpu_free / shape.task.cpu_milli);
+  if (shape.task.memory_mib > 0) tasks = std::min(tasks, state.memory_free / shape.task.memory_mib);
+  return static_cast<int>(tasks);
+}
+
+// Picks `count` wholly free devices: the island with the tightest fit, else the fullest islands.
+std::vector<int> pick_devices(const HostState& state, int count) {
+  const int island_size = std::max(1, state.host->island_size);
+  std::vector<std::vector<int>> islands((state.host->devices + island_size - 1) / island_size);
+  for (int device = 0; device < state.host->devices; ++device) {
+    if (usable(state, device) && state.gpu_free[device] == whole_gpu) {
+      islands[device / island_size].push_back(device);
+    }
+  }
+  const std::vector<int>* tightest = nullptr;
+  for (const auto& island : islands) {
+    if (static_cast<int>(island.size()) < count) continue;
+    if (!tightest || island.size() < tightest->size()) tightest = &island;
+  }
+  std::vector<int> picked;
+  if (tightest) {
+    picked.assign(tightest->begin(), tightest->begin() + count);
+    return picked;
+  }
+  std::stable_sort(islands.begin(), islands.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  for (const auto& island : islands) {
+    for (int device : island) {
+      if (static_cast<int>(picked.size()) < count) picked.push_back(device);
+    }
+  }
+  return picked;
+}
+
+// Appends `tasks` tasks of whole GPUs on one host; they are known to fit.
+void fill_host(HostId id, const HostState& state, const Shape& shape, int tasks, Placement& out) {
+  const int per_task = whole_per_task(shape);
+  const int first_task = out.empty() ? 0 : out.back().task + 1;
+  const std::vector<int> devices = pick_devices(state, tasks * per_task);
+  for (int i = 0; i < tasks * per_task; ++i) {
+    out.push_back({id, static_cast<int16_t>(devices[i]),
+                   static_cast<int16_t>(first_task + i / per_task),
+                   static_cast<int32_t>(whole_gpu)});
+  }
+}
+
+}  // namespace
+
+int HostState::whole_free() const {
+  int count = 0;
+  for (int device = 0; device < host->devices; ++device) {
+    count += gpu_free[device] == whole_gpu && ((closed_devices >> device) & 1) == 0;
+  }
+  return count;
+}
+
+HostId Capacity::add_host(Host host) {
+  if (host.devices < 0 || host.devices > max_devices) {
+    throw Error(Code::invalid_argument, "a host has " + std::to_string(host.devices) + " devices",
+                host.name, "At most " + std::to_string(max_devices) + " are supported");
+  }
+  HostState state;
+  std::fill_n(state.gpu_free.begin(), host.devices, static_cast<int16_t>(whole_gpu));
+  state.cpu_free = host.cpu_milli;
+  state.memory_free = host.memory_mib;
+  state.host = std::make_shared<const Host>(std::move(host));
+  const HostId id = next_host_++;
+  hosts_.set(id, state);
+  index(id, state);
+  return id;
+}
+
+void Capacity::index(HostId id, const HostState& state) {
+  if (!state.open) return;
+  const int whole = state.whole_free();
+  by_whole_.set(whole_key(whole, state.host->rack, id), {});
+  count_rack(state.host->rack, whole);
+  whole_free_ += whole * whole_gpu;
+  for (int device = 0; device < state.host->devices; ++device) {
+    if (!usable(state, device)) continue;
+    const int free = state.gpu_free[device];
+    total_.gpu_milli += whole_gpu;
+    gpu_free_ += free;
+    if (free > 0 && free < whole_gpu) by_gap_.set(gap_key(free, id, device), {});
+  }
+  total_.cpu_milli += state.host->cpu_milli;
+  total_.memory_mib += state.host->memory_mib;
+}
+
+void Capacity::unindex(HostId id, const HostState& state) {
+  if (!state.open) return;
+  const int whole = state.whole_free();
+  by_whole_.erase(whole_key(whole, state.host->rack, id));
+  count_rack(state.host->rack, -whole);
+  whole_free_ -= whole * whole_gpu;
+  for (int device = 0; device < state.host->devices; ++device) {
+    if (!usable(state, device)) continue;
+    const int free = state.gpu_free[device];
+    total_.gpu_milli -= whole_gpu;
+    gpu_free_ -= free;
+    if (free > 0 && free < whole_gpu) by_gap_.erase(gap_key(free, id, device));
+  }
+  total_.cpu_milli -= state.host->cpu_milli;
+  total_.memory_mib -= state.host->memory_mib;
+}
+
+void Capacity::count_rack(uint32_t rack, int devices) {
+  if (devices == 0) return;
+  const int32_t* before = rack_free_.find(rack);
+  const int32_t now = (before ? *before : 0) + devices;
+  if (before && *before > 0) by_rack_.erase(rack_key(*before, rack));
+  rack_free_.set(rack, now);
+  if (now > 0) by_rack_.set(rack_key(now, rack), {});
+}
+
+template <typename Change>
+void Capacity::change_host(HostId id, Change&& change) {
+  HostState& state = hosts_.edit(id);
+  unindex(id, state);
+  change(state);
+  index(id, state);
+}
+
+void Capacity::set_open(HostId id, bool open) {
+  change_host(id, [open](HostState& state) { state.open = open; });
+}
+
+void Capacity::set_device_open(HostId id, int device, bool open) {
+  DAIS_CHECK(device >= 0 && device < host(id).host->devices);
+  change_host(id, [device, open](HostState& state) {
+    const auto bit = static_cast<uint16_t>(1u << device);
+    state.closed_devices = open ? state.closed_devices & ~bit : state.closed_devices | bit;
+  });
+}
+
+void Capacity::move(const Placement& placement, const Shape& shape, int sign) {
+  for (size_t begin = 0; begin < placement.size();) {
+    size_t end = begin;
+    while (end < placement.size() && placement[end].host == placement[begin].host) ++end;
+    change_host(placement[begin].host, [&](HostState& state) {
+      for (size_t i = begin; i < end; ++i) {
+        const Slot& slot = placement[i];
+        if (slot.device >= 0) {
+          const int free = state.gpu_free[slot.device] - sign * slot.gpu_milli;
+          DAIS_CHECK(free >= 0 && free <= whole_gpu);
+          state.gpu_free[slot.device] = static_cast<int16_t>(free);
+        }
+        if (i == begin || slot.task != placement[i - 1].task) {
+          state.cpu_free -= sign * shape.task.cpu_milli;
+          state.memory_free -= sign * shape.task.memory_mib;
+        }
+      }
+    });
+    begin = end;
+  }
+}
+
+void Capacity::take(const Placement& placement, const Shape& shape) { move(placement, shape, 1); }
+
+void Capacity::give_back(const Placement& placement, const Shape& shape) {
+  move(placement, shape, -1);
+}
+
+bool Capacity::fits(const Placement& placement, const Shape& shape) const {
+  for (size_t begin = 0; begin < placement.size();) {
+    HostState state = host(placement[begin].host);
+    if (!state.open) return false;
+    size_t i = begin;
+    for (; i < placement.size() && placement[i].host == placement[begin].host; ++i) {
+      const Slot& slot = placement[i];
+      if (slot.device >= 0) {
+        if (!usable(state, slot.device) || state.gpu_free[slot.device] < slot.gpu_milli)
+          return false;
+        state.gpu_free[slot.device] =
+            static_cast<int16_t>(state.gpu_free[slot.device] - slot.gpu_milli);
+      }
+      if (i == begin || slot.task != placement[i - 1].task) {
+        state.cpu_free -= shape.task.cpu_milli;
+        state.memory_free -= shape.task.memory_mib;
+      }
+    }
+    if (state.cpu_free < 0 || state.memory_free < 0) return false;
+    begin = i;
+  }
+  return true;
+}
+
+bool Capacity::possible(const Shape& shape) const {
+  if (!shape.total().within(total_)) return false;
+  Capacity empty;
+  hosts_.for_each([&](HostId, const HostState& state) {
+    if (!state.open) return;
+    const HostId id = empty.add_host(*state.host);
+    for (int device = 0; device < state.host->devices; ++device) {
+      if (!usable(state, device)) empty.set_device_open(id, device, false);
+    }
+  });
+  return empty.find(shape).has_value();
+}
+
+std::optional<Placement> Capacity::find(const Shape& shape) const {
+  const Resources need = shape.total();
+  if (need.gpu_milli > gpu_free_) return std::nullopt;
+  if (shape.task.gpu_milli == 0 || shape.task.gpu_milli % whole_gpu != 0) return one_by_one(shape);
+  if (need.gpu_milli > whole_free_) return std::nullopt;
+  return find_whole(shape);
+}
+
+std::optional<Placement> Capacity::find_whole(const Shape& shape) const {
+  Placement out;
+  if (on_one_host(shape, out)) return out;
+  const auto devices = static_cast<int32_t>(shape.total().gpu_milli / whole_gpu);
+  auto rack = by_rack_.lower_bound(rack_key(devices, 0));
+  for (int tried = 0; rack && tried < racks_tried; ++tried) {
+    out.clear();
+    if (on_rack(static_cast<uint32_t>(rack->first), shape, shape.tasks, out) == 0) return out;
+    rack = by_rack_.after(rack->first);
+  }
+  out.clear();
+  int left = shape.tasks;
+  for (auto fullest = by_rack_.last(); fullest && left > 0;
+       fullest = by_rack_.before(fullest->first)) {
+    left = on_rack(static_cast<uint32_t>(fullest->first), shape, left, out);
+  }
+  if (left > 0) return std::nullopt;
+  return out;
+}
+
+bool Capacity::on_one_host(const Shape& shape, Placement& out) const {
+  const int64_t devices = shape.total().gpu_milli / whole_gpu;
+  if (devices > max_devices) return false;
+  for (int free = static_cast<int>(devices); free <= max_devices; ++free) {
+    auto entry = by_whole_.lower_bound(whole_key(free, 0, 0));
+    for (int scanned = 0;
+         entry && entry->first >> 56 == static_cast<uint64_t>(free) && scanned < scan_limit;
+         ++scanned) {
+      const auto id = static_cast<HostId>(entry->first);
+      const HostState& state = host(id);
+      if (room(state, shape) >= shape.tasks) {
+        fill_host(id, state, shape, shape.tasks, out);
+        return true;
+      }
+      entry = by_whole_.after(entry->first);
+    }
+  }
+  return false;
+}
+
+// Places up to `tasks` tasks on a rack, emptiest hosts first and the rest where it fits tightest;
+// returns how many are left.
+int Capacity::on_rack(uint32_t rack, const Shape& shape, int tasks, Placement& out) const {
+  const int per_task = whole_per_task(shape);
+  std::vector<HostId> used;
+  for (int free = max_devices; free >= per_task && tasks > 0; --free) {
+    auto entry = by_whole_.lower_bound(whole_key(free, rack, 0));
+    while (entry && tasks > 0 && entry->first >> 32 == whole_key(free, rack, 0) >> 32) {
+      const auto id = static_cast<HostId>(entry->first);
+      const HostState& state = host(id);
+      const int fit = room(state, shape);
+      // The last few tasks look for a tighter host further down.
+      if (fit > tasks && free > per_task * tasks) break;
+      if (fit > 0) fill_host(id, state, shape, std::min(fit, tasks), out);
+      tasks -= std::min(fit, tasks);
+      used.push_back(id);
+      entry = by_whole_.after(entry->first);
+    }
+  }
+  // None was tighter: take the tightest of the hosts passed over.
+  for (int free = per_task; free <= max_devices && tasks > 0; ++free) {
+    auto entry = by_whole_.lower_bound(whole_key(free, rack, 0));
+    while (entry && tasks > 0 && entry->first >> 32 == whole_key(free, rack, 0) >> 32) {
+      const auto id = static_cast<HostId>(entry->first);
+      if (std::find(used.begin(), used.end(), id) == used.end()) {
+        const int fit = std::min(room(host(id), shape), tasks);
+        if (fit > 0) fill_host(id, host(id), shape, fit, out);
+        tasks -= fit;
+      }
+      entry = by_whole_.after(entry->first);
+    }
+  }
+  return tasks;
+}
+
+// Fractions and GPU-less tasks: each task is booked on a copy before the next is placed.
+std::optional<Placement> Capacity::one_by_one(const Shape& shape) const {
+  Capacity scratch = *this;
+  const Shape single{1, shape.task, shape.preemptible};
+  Placement out;
+  for (int task = 0; task < shape.tasks; ++task) {
+    auto slots = shape.task.gpu_milli == 0 ? scratch.find_gpuless(shape.task)
+                                           : scratch.find_fraction(shape.task);
+    if (!slots) return std::nullopt;
+    if (task + 1 < shape.tasks) scratch.take(*slots, single);
+    for (Slot slot : *slots) {
+      slot.task = static_cast<int16_t>(task);
+      out.push_back(slot);
+    }
+  }
+  // Slots of one host stand together: booking reads them host by host.
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Slot& a, const Slot& b) { return a.host < b.host; });
+  return out;
+}
+
+std::optional<Placement> Capacity::find_fraction(const Resources& task) const {
+  if (task.gpu_milli > whole_gpu) return std::nullopt;
+  auto hosts = [&task](const HostState& state) {
+    return state.cpu_free >= task.cpu_milli && state.memory_free >= task.memory_mib;
+  };
+  const auto share = static_cast<int32_t>(task.gpu_milli);
+  auto gap = by_gap_.lower_bound(gap_key(share, 0, 0));
+  for (int scanned = 0; gap && scanned < scan_limit; ++scanned, gap = by_gap_.after(gap->first)) {
+    const auto id = static_cast<HostId>(gap->first >> 8);
+    const auto device = static_cast<int16_t>(gap->first & 0xff);
+    if (hosts(host(id))) return Placement{{id, device, 0, share}};
+  }
+  auto entry = by_whole_.lower_bound(whole_key(1, 0, 0));
+  for (int scanned = 0; entry && scanned < scan_limit * max_devices;
+       ++scanned, entry = by_whole_.after(entry->first)) {
+    const auto id = static_cast<HostId>(entry->first);
+    if (!hosts(host(id))) continue;
+    return Placement{{id, static_cast<int16_t>(pick_devices(host(id), 1)[0]), 0, share}};
+  }
+  return std::nullopt;
+}
+
+// GPU-less tasks go where the fewest GPUs are free, to keep hosts whole for those that need them.
+std::optional<Placement> Capacity::find_gpuless(const Resources& task) const {
+  for (auto entry = by_whole_.first(); entry; entry = by_whole_.after(entry->first)) {
+    const auto id = static_cast<HostId>(entry->first);
+    const HostState& state = host(id);
+    if (state.cpu_free >= task.cpu_milli && state.memory_free >= task.memory_mib) {
+      return Placement{{id, -1, 0, 0}};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace dais::jobs

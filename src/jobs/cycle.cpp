@@ -1,0 +1,297 @@
+#include "jobs/cycle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+namespace dais::jobs {
+namespace {
+
+// Failures of senior jobs after which the rest of them wait for the next cycle.
+constexpr int senior_failures = 16;
+constexpr int seniors_looked_at = 512;
+// Use below this share of a fair one counts as this much: newcomers are favoured, not boundless.
+constexpr double least_use = 0.01;
+
+bool needs_no_less(const Shape& shape, const Shape& other) {
+  return other.tasks <= shape.tasks && other.task.within(shape.task);
+}
+
+}  // namespace
+
+// The best waiting job of one project. `from` is the part of its heads still to be tried: buckets
+// before it were refused, and a bucket is refused as a whole, for its jobs need the same.
+struct Cycle::Cursor {
+  ProjectId project = 0;
+  std::vector<uint64_t> refused;  // heads of the present group
+  uint64_t from = 0;
+  uint64_t head = 0;
+  JobId job = 0;
+  bool guaranteed = false;
+  int32_t priority = 0;
+  double value = 0;
+};
+
+Cycle::Cycle(const Snapshot& snapshot, const Policy& policy, JobId watched)
+    : now_(snapshot), policy_(policy), watched_(watched), victims_(policy, fairness_) {
+  DAIS_CHECK(snapshot.ordering() == policy.ordering);
+}
+
+void Cycle::run() {
+  if (now_.waiting().empty()) return;
+  weigh_projects();
+  if (now_.has_quotas()) pass(true);
+  if (held_) return;
+  if (policy_.ordering == Ordering::standard) tenure_pass();
+  pass(false);
+}
+
+// ---- Order
+
+void Cycle::weigh_projects() {
+  double weights = 0, used = 0;
+  size_t count = 0;
+  now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
+    count = id + 1;
+    if (state.waiting + state.running == 0) return;
+    weights += state.spec->weight;
+    used += now_.usage_gpu_s(state);
+  });
+  fairness_.assign(count, 1.0);
+  if (policy_.ordering != Ordering::standard || used <= 0) return;
+  now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
+    if (state.waiting + state.running == 0) return;
+    const double fair = state.spec->weight / weights;
+    const double actual = std::max(now_.usage_gpu_s(state) / used, least_use * fair);
+    const double factor = std::pow(fair / actual, policy_.fairness_power);
+    fairness_[id] = std::clamp(factor, 1 / policy_.fairness_span, policy_.fairness_span);
+  });
+}
+
+double Cycle::value_of(ProjectId project, float score) const {
+  if (policy_.ordering == Ordering::fair) {
+    const ProjectState& state = now_.project(project);
+    return -dominant_share(state.allocated, now_.capacity().total()) / state.spec->weight;
+  }
+  return score * fairness_[project];
+}
+
+bool Cycle::guaranteed(ProjectId id, const Resources& need) const {
+  const ProjectState& state = now_.project(id);
+  return state.spec->quota != Resources{} && (state.allocated + need).within(state.spec->quota);
+}
+
+// Points the cursor at the best job of its project; false when none is left.
+bool Cycle::aim(Cursor& cursor, bool guaranteed_only) const {
+  const ProjectState& project = now_.project(cursor.project);
+  cursor.job = 0;
+  uint64_t group = 0;
+  for (auto entry = project.heads.lower_bound(cursor.from); entry;
+       entry = project.heads.after(entry->first)) {
+    if (cursor.job != 0 && entry->first >> 24 != group) break;
+    if (std::find(cursor.refused.begin(), cursor.refused.end(), entry->first) !=
+        cursor.refused.end()) {
+      continue;
+    }
+    const Bucket& bucket = project.buckets.at(*entry->second);
+    const bool in_quota = guaranteed(cursor.project, now_.shape(bucket.shape).total());
+    if (guaranteed_only && !in_quota) continue;
+    const JobId oldest = bucket.waiting.first()->first;
+    if (cursor.job == 0 || oldest < cursor.job) {
+      group = entry->first >> 24;
+      cursor.head = entry->first;
+      cursor.job = oldest;
+      cursor.guaranteed = in_quota;
+      cursor.priority = bucket.priority;
+      cursor.value = value_of(cursor.project, bucket.score);
+    }
+  }
+  if (cursor.job == 0) return false;
+  if (cursor.from >> 24 != group) {
+    cursor.from = group << 24;
+    cursor.refused.clear();
+  }
+  return true;
+}
+
+bool Cycle::precedes(const Cursor& a, const Cursor& b) const {
+  if (policy_.ordering == Ordering::fifo) return a.job < b.job;
+  return std::tie(b.guaranteed, b.priority, b.value, a.job) <
+         std::tie(a.guaranteed, a.priority, a.value, b.job);
+}
+
+void Cycle::pass(bool guaranteed_only) {
+  head_blocked_ = false;
+  std::vector<Cursor> heap;
+  now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
+    if (state.waiting == 0) return;
+    Cursor cursor;
+    cursor.project = static_cast<ProjectId>(id);
+    if (aim(cursor, guaranteed_only)) heap.push_back(std::move(cursor));
+  });
+  auto later = [this](const Cursor& a, const Cursor& b) { return precedes(b, a); };
+  std::make_heap(heap.begin(), heap.end(), later);
+  while (!heap.empty() && static_cast<int>(decision_.start.size()) < policy_.max_starts) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    Cursor& cursor = heap.back();
+    const Standing standing = head_blocked_ ? Standing::backfilled : Standing::normal;
+    const Refusal refusal = attempt(cursor.job, cursor.value, standing);
+    if (refusal != Refusal::none) {
+      cursor.refused.push_back(cursor.head);
+      if (watched_ != 0) note_neighbour(cursor.job, refusal);
+      if (policy_.ordering == Ordering::fifo && refusal == Refusal::room) return;
+      const bool reserves =
+          policy_.ordering == Ordering::priority || policy_.ordering == Ordering::fair;
+      if (refusal == Refusal::room && reserves) head_blocked_ = true;
+    }
+    if (aim(cursor, guaranteed_only)) {
+      std::push_heap(heap.begin(), heap.end(), later);
+    } else {
+      heap.pop_back();
+    }
+  }
+}
+
+// The oldest jobs that waited long enough hold their place, or take one, before any comparison of
+// values. Strictly oldest first over running and waiting jobs alike, so that small jobs cannot keep
+// a gang out for ever; one larger than the share waits until nobody else is tenured.
+void Cycle::tenure_pass() {
+  const double share =
+      policy_.tenure_share * static_cast<double>(now_.capacity().total().gpu_milli);
+  auto fits = [&](const Job& job) {
+    const int64_t held = now_.tenured_gpu_milli();
+    return held == 0 || static_cast<double>(held + job.spec->shape.total().gpu_milli) <= share;
+  };
+  auto running = now_.entitled().first();
+  auto waiting = now_.waiting().first();
+  int failures = 0;
+  for (int looked = 0; looked < seniors_looked_at && failures < senior_failures; ++looked) {
+    if (waiting && now_.now_s() - now_.jobs().at(waiting->first).submit_s < policy_.tenure_wait_s) {
+      waiting.reset();
+    }
+    if (!running && !waiting) return;
+    if (running && (!waiting || running->first < waiting->first)) {
+      const JobId id = running->first;
+      if (!fits(now_.jobs().at(id))) return;
+      promote(id);
+      running = now_.entitled().after(id);
+      continue;
+    }
+    const JobId id = waiting->first;
+    const Job& job = now_.jobs().at(id);
+    if (now_.waited_s(job) >= policy_.tenure_wait_s) {
+      if (!fits(job)) return;
+      const double above_all = std::numeric_limits<double>::infinity();
+      failures += attempt(id, above_all, Standing::tenured) != Refusal::none;
+      // Victims may have been among the entitled.
+      running = now_.entitled().lower_bound(id);
+    }
+    waiting = now_.waiting().after(id);
+  }
+}
+
+// ---- One job
+
+Refusal Cycle::attempt(JobId id, double value, Standing standing) {
+  const Job& job = now_.jobs().at(id);
+  Refusal refusal = admit(job);
+  if (refusal == Refusal::none) {
+    const Claim claim{id, job.spec->project,
+                      policy_.ordering == Ordering::las ? 0 : job.spec->priority, value,
+                      job.spec->shape};
+    if (!place_free(id, standing) && !place_by_preempting(claim, standing)) refusal = Refusal::room;
+  }
+  if (id == watched_) note(id, refusal);
+  return refusal;
+}
+
+Refusal Cycle::admit(const Job& job) const {
+  const Resources need = job.spec->shape.total();
+  for (ProjectId id = job.spec->project; id != no_project; id = now_.project(id).spec->parent) {
+    const ProjectState& state = now_.project(id);
+    if (!(state.allocated + need).within(state.spec->limit)) return Refusal::limit;
+  }
+  if (job.spec->shape.preemptible) return Refusal::none;
+  // What cannot be reclaimed must not be lent.
+  if (now_.has_quotas() && !guaranteed(job.spec->project, need)) return Refusal::quota;
+  return head_blocked_ ? Refusal::reserved : Refusal::none;
+}
+
+bool Cycle::place_free(JobId id, Standing standing) {
+  const Shape& shape = now_.jobs().at(id).spec->shape;
+  for (const Shape& failed : no_free_room_) {
+    if (needs_no_less(shape, failed)) return false;
+  }
+  auto placement = now_.capacity().find(shape);
+  if (!placement) {
+    no_free_room_.push_back(shape);
+    return false;
+  }
+  start(id, std::move(*placement), standing);
+  return true;
+}
+
+bool Cycle::known_to_fail(const Claim& claim) const {
+  const bool by_value = policy_.ordering == Ordering::standard;
+  for (const Claim& failed : no_victims_) {
+    const bool same_rights = !now_.has_quotas() || failed.project == claim.project;
+    if (same_rights && failed.priority >= claim.priority && failed.value >= claim.value &&
+        (by_value || failed.job <= claim.job) && needs_no_less(claim.shape, failed.shape)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Cycle::place_by_preempting(const Claim& claim, Standing standing) {
+  if (policy_.ordering == Ordering::fifo || known_to_fail(claim)) return false;
+  auto choice = victims_.choose(now_, claim);
+  if (!choice) {
+    no_victims_.push_back(claim);
+    if (guaranteed(claim.project, claim.shape.total()) && !held_) {
+      held_ = victims_.choose(now_, claim, true).has_value();
+    }
+    return false;
+  }
+  for (JobId victim : choice->victims) {
+    now_.preempt(victim);
+    decision_.preempt.push_back({victim, claim.job});
+  }
+  no_free_room_.clear();  // a victim may leave more than the claim needs
+  start(claim.job, std::move(choice->placement), standing);
+  return true;
+}
+
+void Cycle::promote(JobId id) {
+  decision_.promote.push_back(id);
+  now_.promote(id);
+  victims_.invalidate();
+}
+
+void Cycle::start(JobId id, Placement placement, Standing standing) {
+  decision_.start.push_back({id, placement, standing});
+  now_.start(id, std::move(placement), standing);
+  victims_.invalidate();
+}
+
+// A bucket is refused as a whole: what its oldest job met, the watched one would meet.
+void Cycle::note_neighbour(JobId tried, Refusal refusal) {
+  const Job& job = now_.jobs().at(watched_);
+  const Job& other = now_.jobs().at(tried);
+  if (job.state == JobState::waiting && job.spec->project == other.spec->project &&
+      job.shape == other.shape && job.spec->priority == other.spec->priority &&
+      job.bin == other.bin) {
+    note(watched_, refusal);
+  }
+}
+
+void Cycle::note(JobId id, Refusal refusal) {
+  const Job& job = now_.jobs().at(id);
+  reason_.refusal = refusal;
+  if (refusal == Refusal::room && !now_.capacity().possible(job.spec->shape)) {
+    reason_.refusal = Refusal::impossible;
+  }
+}
+
+}  // namespace dais::jobs

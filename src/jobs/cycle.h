@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "jobs/decision.h"
+#include "jobs/victims.h"
+
+namespace dais::jobs {
+
+/// One run of the decision: works on a copy of the snapshot, so that each choice sees those before
+/// it, and notes what it did. With a watched job it also notes why that one was refused.
+class Cycle {
+ public:
+  Cycle(const Snapshot& snapshot, const Policy& policy, JobId watched = 0);
+
+  void run();
+  const Decision& decision() const { return decision_; }
+  const Reason& watched_reason() const { return reason_; }
+  const Snapshot& now() const { return now_; }
+
+ private:
+  struct Cursor;
+
+  void pass(bool guaranteed_only);
+  void tenure_pass();
+  bool aim(Cursor& cursor, bool guaranteed_only) const;
+  bool precedes(const Cursor& a, const Cursor& b) const;
+  Refusal attempt(JobId id, double value, Standing standing);
+  Refusal admit(const Job& job) const;
+  bool place_free(JobId id, Standing standing);
+  bool place_by_preempting(const Claim& claim, Standing standing);
+  void promote(JobId id);
+  void start(JobId id, Placement placement, Standing standing);
+  bool known_to_fail(const Claim& claim) const;
+  bool guaranteed(ProjectId id, const Resources& need) const;
+  double value_of(ProjectId project, float score) const;
+  void note(JobId id, Refusal refusal);
+  void note_neighbour(JobId tried, Refusal refusal);
+  void weigh_projects();
+
+  Snapshot now_;
+  const Policy& policy_;
+  JobId watched_;
+  Reason reason_{Refusal::not_tried, {}};
+  Decision decision_;
+  Victims victims_;
+  std::vector<double> fairness_;     // by ProjectId
+  std::vector<Shape> no_free_room_;  // shapes that did not fit in what is free
+  std::vector<Claim> no_victims_;    // claims that could not take a place either
+  bool head_blocked_ = false;
+  bool held_ = false;  // a guaranteed job waits for minimum run times only: lend nothing more
+};
+
+}  // namespace dais::jobs

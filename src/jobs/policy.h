@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dais::jobs {
+
+/// How jobs are ordered. Quotas, limits and gangs hold under each of them.
+enum class Ordering {
+  fifo,      ///< strictly by arrival: the first that does not fit holds up the others
+  priority,  ///< by priority, then arrival; a higher priority takes from lower ones
+  fair,      ///< the project with the smallest dominant share first (DRF)
+  las,       ///< least attained service: two queues split at a threshold, arrival within
+  standard,  ///< priority, seniority for part of the machine, then expected completions per GPU
+};
+
+/// How to decide. All defaults are those of `standard`.
+struct Policy {
+  Ordering ordering = Ordering::standard;
+
+  /// A waiting job must promise this many times the completions per GPU second of a running one
+  /// to take its place: a resume costs time.
+  double preempt_gain = 1.5;
+  /// A job is not preempted before it ran this long, unless its specification says otherwise.
+  double min_run_s = 60;
+  /// `las`: GPU seconds after which a job goes to the second queue.
+  double las_threshold_gpu_s = 18'000;
+
+  /// Seniority keeps long jobs alive: those that have waited this long in all become tenured,
+  /// oldest first, as long as tenured jobs hold no more than this share of the machine. A tenured
+  /// job yields to priorities and quotas only.
+  double tenure_wait_s = 86'400;
+  double tenure_share = 0.5;
+
+  /// Projects that used less than their share lately count for more: the ratio to this power,
+  /// at most `fairness_span` either way. Use decays with the half-life.
+  double fairness_power = 0.5;
+  double fairness_span = 4;
+  double half_life_s = 7 * 86'400;
+
+  /// Most jobs one decision starts and most it looks at as victims of one job.
+  int max_starts = 4096;
+  int max_victims = 1024;
+};
+
+/// The policy of a name: fifo, priority, fair, las or default.
+/// Throws invalid_argument for any other, naming the nearest.
+Policy policy_named(std::string_view name);
+std::string_view ordering_name(Ordering ordering);
+std::vector<std::string> policy_names();
+
+}  // namespace dais::jobs
