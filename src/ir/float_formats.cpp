@@ -39,7 +39,7 @@ Limits limits_of(int exponent, int mantissa, FloatKind kind) {
     case FloatKind::ieee: return {infinity - 1, infinity, true, infinity | (1u << (mantissa - 1))};
     case FloatKind::finite: return {all - 1, all, true, all};
     case FloatKind::unsigned_zero: return {all, sign, false, sign};
-    case FloatKind::no_nan: return {all, all, true, all};
+    case FloatKind::no_nan: return {all, all, true, sign};
   }
   return {};
 }

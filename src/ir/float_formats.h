@@ -23,7 +23,7 @@ namespace detail {
 float decode_small_float(uint32_t bits, int exponent, int mantissa, int bias, FloatKind kind);
 
 /// Rounds to nearest, ties to even. Beyond the largest finite value: saturates when asked to, else
-/// gives infinity (ieee) or NaN (finite kinds). NaN stays NaN (largest value where none exists).
+/// gives infinity (ieee) or NaN (finite kinds). NaN stays NaN; float4, having none, gives -0.
 uint32_t encode_small_float(float value, int exponent, int mantissa, int bias, FloatKind kind,
                             bool saturate);
 

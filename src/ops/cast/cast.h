@@ -5,10 +5,10 @@
 namespace dais {
 
 /// Converts element types; complex types only to themselves. Floats become integers by dropping the
-/// fraction, out of range gives the nearest limit and NaN gives 0; integers wrap. `saturate` and
-/// `round_mode` ("up", "down", "nearest") matter for 8-bit floats and their scale type. Numbers
-/// become text as the shortest decimal that reads back the same; text that is no number is an
-/// error when run.
+/// fraction, out of range gives the nearest limit (types of 2 and 4 bits wrap) and NaN gives 0;
+/// integers wrap. `saturate` and `round_mode` ("up", "down", "nearest") matter for 8-bit floats and
+/// their scale type. Numbers become text as the shortest decimal that reads back the same; text
+/// that is no number is an error when run.
 struct Cast {
   DType to = DType::undefined;
   bool saturate = true;

@@ -28,7 +28,9 @@ T narrow_one(C value) {
     return value != 0;
   else if constexpr (is_small_int<T> && !std::is_floating_point_v<C>)
     return T(static_cast<int>(value & 0xff));
-  else if constexpr (std::is_floating_point_v<C> && (is_small_int<T> || std::is_integral_v<T>))
+  else if constexpr (is_small_int<T>)
+    return T(saturated<int32_t>(value));
+  else if constexpr (std::is_floating_point_v<C> && std::is_integral_v<T>)
     return saturated<T>(value);
   else
     return number_cast<T>(value);

@@ -47,8 +47,9 @@ T saturated(double value) {
   }
 }
 
-/// Writes n elements from `first` on, `step` apart. Integers wrap to the element's width, floats
-/// saturate (see `saturated`); non-zero is true.
+/// Writes n elements from `first` on, `step` apart. Integers wrap to the element's width; floats
+/// saturate (see `saturated`), but for types of 2 and 4 bits they wrap too, as ONNX has it;
+/// non-zero is true.
 template <typename C>
 void store_elements(Tensor& to, int64_t first, int64_t step, int64_t n, const C* from);
 
