@@ -11,7 +11,10 @@ namespace dais {
 namespace {
 
 void infer_optional(Inference& c) {
-  c.set(0, Type::optional(c.has(0) ? c.type(0) : Type::tensor(DType::undefined)));
+  if (c.has(0)) return c.set(0, Type::optional(c.type(0)));
+  const auto& attrs = c.attrs<Optional>();
+  const Type tensor = Type::tensor(attrs.dtype);
+  c.set(0, Type::optional(attrs.sequence ? Type::sequence(tensor) : tensor));
 }
 
 void optional(Call& c) { c.set(0, c.has(0) ? kept(c.datum(0)) : Datum{}); }
@@ -34,8 +37,15 @@ void infer_has(Inference& c) { c.set(0, DType::boolean, Dims{}); }
 
 void has(Call& c) { c.out(0, DType::boolean, Shape{}).data<bool>()[0] = c.has(0); }
 
-/// The attribute `type` only says what an empty value would hold.
-Values import_optional(OnnxImport& x) { return x.emit(Optional{}, x.in); }
+/// The attribute `type` says what an empty value could hold.
+Values import_optional(OnnxImport& x) {
+  Optional attrs;
+  if (const auto type = x.type_attribute("type"); type && !x.has(0)) {
+    attrs.sequence = type->kind == Type::Kind::sequence;
+    attrs.dtype = attrs.sequence ? type->element->dtype : type->dtype;
+  }
+  return x.emit(attrs, x.in);
+}
 
 }  // namespace
 

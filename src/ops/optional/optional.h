@@ -4,9 +4,13 @@
 
 namespace dais {
 
-/// The input as an optional value; without input, an empty one.
+/// The input as an optional value; without input, an empty one that could hold a tensor of `dtype`
+/// or a sequence of such.
 struct Optional {
-  static constexpr auto fields = std::tuple{};
+  DType dtype = DType::undefined;
+  bool sequence = false;
+  static constexpr auto fields =
+      std::tuple{field("dtype", &Optional::dtype), field("sequence", &Optional::sequence)};
   static const Op op;
 };
 

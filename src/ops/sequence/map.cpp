@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
@@ -37,7 +39,16 @@ void run(Call& c) {
 }
 
 Values import(OnnxImport& x) {
-  ImportedRegion body = x.region("body");
+  std::vector<Type> hints;
+  for (const Value* value : x.in) {
+    Type type = value ? value->type : Type{};
+    if (type.kind == Type::Kind::sequence) type = Type(*type.element);
+    // Inside the body one symbol would stand for sizes that differ.
+    if (type.shape && std::ranges::find(*type.shape, varying()) != type.shape->end())
+      type.shape.reset();
+    hints.push_back(std::move(type));
+  }
+  ImportedRegion body = x.region("body", std::move(hints));
   const SequenceMap attrs{static_cast<int64_t>(x.in.size())};
   Values in = x.in;
   in.insert(in.end(), body.captures.begin(), body.captures.end());
