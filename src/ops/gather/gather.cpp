@@ -102,6 +102,11 @@ size_t tuple_size(const Context& c, size_t data_rank, size_t indices_rank, size_
   return static_cast<size_t>(last);
 }
 
+size_t checked_tuple(const Call& c, const Shape& indices, const Shape& data, size_t batch) {
+  return tuple_size(c, data.rank(), indices.rank(), batch,
+                    indices.rank() == 0 ? -1 : indices.back());
+}
+
 void infer_nd(Inference& c) {
   c.set(0, c.dtype(0));
   const Dims &data = c.shape(0), &indices = c.shape(1);
@@ -119,13 +124,14 @@ void infer_nd(Inference& c) {
 void gather_nd(Call& c) {
   const Tensor &data = c.in(0), &indices = c.in(1);
   const auto batch = static_cast<size_t>(c.attrs<GatherND>().batch_dims);
-  const auto offsets = tuple_offsets(c, indices, data.shape(), batch);
-  const auto tuple = static_cast<size_t>(indices.shape().back());
+  const size_t tuple = checked_tuple(c, indices.shape(), data.shape(), batch);
   Shape shape;
   for (size_t i = 0; i + 1 < indices.rank(); ++i) shape.push_back(indices.shape()[i]);
   for (size_t i = batch + tuple; i < data.rank(); ++i) shape.push_back(data.shape()[i]);
   const int64_t run = data.shape().elements(batch + tuple, data.rank());
   Tensor& y = c.out(0, shape);
+  if (y.elements() == 0) return;
+  const auto offsets = tuple_offsets(c, indices, data.shape(), batch);
   visit_storage(data.dtype(), [&]<typename T>() {
     T* to = y.storage<T>();
     for (int64_t offset : offsets) to = std::copy_n(data.storage<T>() + offset, run, to);
@@ -149,7 +155,6 @@ std::vector<int64_t> tuple_offsets(const Call& c, const Tensor& indices, const S
   const int64_t batch_step = data.elements(batch_dims, data.rank());
   const Shape strides = strides_of(data);
   const auto numbers = indices.to_ints();
-  Tensor(DType::i64, Shape{count});  // refuses counts that memory cannot hold
   std::vector<int64_t> out(static_cast<size_t>(count));
   size_t read = 0;
   for (int64_t i = 0; i < count; ++i) {

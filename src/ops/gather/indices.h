@@ -23,7 +23,8 @@ inline std::vector<int64_t> checked_indices(const Call& c, const Tensor& indices
 }
 
 /// Offsets into data of the index tuples that the last axis of `indices` holds; `batch_dims` axes
-/// are shared. Tuples lie in row-major order.
+/// are shared. Tuples lie in row-major order. For results that are not empty: the list is no longer
+/// than they are.
 std::vector<int64_t> tuple_offsets(const Call& c, const Tensor& indices, const Shape& data,
                                    size_t batch_dims);
 

@@ -68,6 +68,15 @@ int64_t source_index(const std::string& mode, int64_t at, int64_t size) {
   return folded < size ? folded : 2 * (size - 1) - folded;
 }
 
+int64_t padded_size(const Call& c, size_t axis, int64_t size, int64_t before, int64_t after) {
+  int64_t out = 0;
+  if (__builtin_add_overflow(before, after, &out) || __builtin_add_overflow(out, size, &out) ||
+      out < 0)
+    c.fail("axis " + std::to_string(axis) + " of size " + std::to_string(size) +
+           " cannot be padded by " + std::to_string(before) + " and " + std::to_string(after));
+  return out;
+}
+
 void reference(Call& c) {
   const Tensor& x = c.in(0);
   const auto& mode = c.attrs<Pad>().mode;
@@ -75,25 +84,21 @@ void reference(Call& c) {
   if (c.has(3)) axes = c.in(3).to_ints();
   const Dims pads = full_pads(c, dims_of(c.in(1).to_ints()), c.has(3) ? &axes : nullptr, x.rank());
   Shape shape;
-  IndexMaps maps;
+  for (size_t axis = 0; axis < x.rank(); ++axis)
+    shape.push_back(padded_size(c, axis, x.shape()[axis], *pads[axis].constant(),
+                                *pads[x.rank() + axis].constant()));
+  Tensor& y = c.out(0, shape);
+  if (y.elements() == 0) return;
+  IndexMaps maps(x.rank());
   for (size_t axis = 0; axis < x.rank(); ++axis) {
     const int64_t before = *pads[axis].constant(), after = *pads[x.rank() + axis].constant();
-    const int64_t size = x.shape()[axis];
-    int64_t padded = 0;
-    if (__builtin_add_overflow(before, after, &padded) ||
-        __builtin_add_overflow(padded, size, &padded) || padded < 0)
-      c.fail("axis " + std::to_string(axis) + " of size " + std::to_string(size) +
-             " cannot be padded by " + std::to_string(before) + " and " + std::to_string(after));
-    shape.push_back(padded);
     const int64_t first = std::max<int64_t>(0, -before);
-    const int64_t kept = size - first - std::max<int64_t>(0, -after);
-    if (kept <= 0 && padded > 0 && mode != "constant")
+    const int64_t kept = x.shape()[axis] - first - std::max<int64_t>(0, -after);
+    if (kept <= 0 && mode != "constant")
       c.fail("axis " + std::to_string(axis) + " has nothing left to repeat");
-    maps.emplace_back();
-    Tensor(DType::u8, Shape{padded});  // refuses sizes that memory cannot hold
-    for (int64_t i = 0; i < padded; ++i) {
+    for (int64_t i = 0; i < shape[axis]; ++i) {
       const int64_t from = source_index(mode, i - std::max<int64_t>(0, before), kept);
-      maps.back().push_back(from < 0 ? -1 : from + first);
+      maps[axis].push_back(from < 0 ? -1 : from + first);
     }
   }
   Tensor fill;
@@ -102,7 +107,7 @@ void reference(Call& c) {
     if (fill.elements() != 1 || fill.dtype() != x.dtype())
       c.fail("the padding value " + fill.describe() + " is not one element of the data's type");
   }
-  copy_mapped(x, maps, fill, c.out(0, shape));
+  copy_mapped(x, maps, fill, y);
 }
 
 /// Pads and value were attributes before opset 11; opset 1 called the former "paddings".

@@ -14,7 +14,7 @@
 namespace dais {
 namespace {
 
-constexpr int64_t kMaxGrid = 1 << 14;
+constexpr int64_t kMaxGrid = 1 << 14, kMaxSamples = 1 << 26;
 
 void infer(Inference& c) {
   c.set(0, c.dtype(0));
@@ -22,7 +22,8 @@ void infer(Inference& c) {
   if (attrs.mode != "avg" && attrs.mode != "max")
     c.fail("the mode '" + attrs.mode + "' is unknown", "Use avg or max");
   c.require(attrs.output_height > 0 && attrs.output_width > 0 && attrs.sampling_ratio >= 0 &&
-                attrs.sampling_ratio <= kMaxGrid,
+                attrs.sampling_ratio <= kMaxGrid && attrs.output_height <= kMaxGrid &&
+                attrs.output_width <= kMaxGrid,
             "the output size or the sampling ratio is out of range");
   const Dims &in = c.shape(0), &boxes = c.shape(1);
   c.require(in.size() == 4, "the features are not NCHW");
@@ -88,6 +89,8 @@ BoxSamples sample_box(const Call& c, const double* box, int64_t height, int64_t 
   const int64_t rows = grid(bin_high), columns = grid(bin_wide);
   BoxSamples out;
   out.per_bin = rows * columns;
+  if (out.per_bin > kMaxSamples / (attrs.output_height * attrs.output_width))
+    c.fail("a box is too large to be sampled");
   for (int64_t i = 0; i < attrs.output_height; ++i)
     for (int64_t j = 0; j < attrs.output_width; ++j)
       for (int64_t row = 0; row < rows; ++row)

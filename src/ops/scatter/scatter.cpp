@@ -115,7 +115,8 @@ void infer_nd(Inference& c) {
 
 void scatter_nd(Call& c) {
   const Tensor &data = c.in(0), &indices = c.in(1), &updates = c.in(2);
-  const auto offsets = tuple_offsets(c, indices, data.shape(), 0);
+  c.require(indices.rank() > 0 && indices.shape().back() <= static_cast<int64_t>(data.rank()),
+            "the index tuples do not fit the data");
   const auto tuple = static_cast<size_t>(indices.shape().back());
   const int64_t run = data.shape().elements(tuple, data.rank());
   Shape wanted;
@@ -123,6 +124,8 @@ void scatter_nd(Call& c) {
   for (size_t i = tuple; i < data.rank(); ++i) wanted.push_back(data.shape()[i]);
   if (!(updates.shape() == wanted))
     c.fail("updates are " + updates.shape().text() + " instead of " + wanted.text());
+  std::vector<int64_t> offsets;
+  if (updates.elements() > 0) offsets = tuple_offsets(c, indices, data.shape(), 0);
   Tensor& y = copied(c, data);
   const auto reduction = parse_reduction(c, c.attrs<ScatterND>().reduction);
   visit_reduction(reduction, data.dtype(), [&]<typename T>(auto apply) {

@@ -14,7 +14,7 @@ namespace dais {
 namespace {
 
 using Complex = std::complex<double>;
-constexpr int64_t kMaxLength = int64_t{1} << 32;
+constexpr int64_t kMaxLength = int64_t{1} << 28;
 
 /// The one number in an integer input.
 int64_t scalar_input(const Call& c, size_t i) {
