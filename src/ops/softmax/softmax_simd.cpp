@@ -17,14 +17,15 @@ float row_max(const float* x, int64_t size) {
   return result;
 }
 
-/// y = exp(x - top); gives the sum.
+/// The sum of exp(x - top); `keep` writes the terms to y.
+template <bool keep>
 float row_exp(const float* x, int64_t size, float top, float* y) {
   const Vf shift = all(top);
   Vf sums = all(0);
   int64_t i = 0;
   for (; i + kLanes <= size; i += kLanes) {
     const Vf e = exp(sub(load(x + i), shift));
-    store(y + i, e);
+    if (keep) store(y + i, e);
     sums = add(sums, e);
   }
   float total = sum(sums);
@@ -32,7 +33,7 @@ float row_exp(const float* x, int64_t size, float top, float* y) {
     alignas(64) float lanes[kLanes];
     store(lanes, exp(sub(load_first(x + i, size - i), shift)));
     for (int64_t k = 0; i + k < size; ++k) {
-      y[i + k] = lanes[k];
+      if (keep) y[i + k] = lanes[k];
       total += lanes[k];
     }
   }
@@ -40,14 +41,15 @@ float row_exp(const float* x, int64_t size, float top, float* y) {
 }
 
 void softmax_row(const float* x, int64_t size, float* y) {
-  const float factor = 1 / row_exp(x, size, row_max(x, size), y);
+  const float factor = 1 / row_exp<true>(x, size, row_max(x, size), y);
   for (int64_t i = 0; i < size; i += kLanes)
     store_first(y + i, mul(load_first(y + i, size - i), all(factor)), size - i);
 }
 
 void log_softmax_row(const float* x, int64_t size, float* y) {
   const float top = row_max(x, size);
-  const float shift = __builtin_logf(row_exp(x, size, top, y));
+  // Nothing is written before the last reading: y may be x.
+  const float shift = __builtin_logf(row_exp<false>(x, size, top, nullptr));
   for (int64_t i = 0; i < size; i += kLanes)
     store_first(y + i, sub(sub(load_first(x + i, size - i), all(top)), all(shift)), size - i);
 }
