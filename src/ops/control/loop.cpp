@@ -79,8 +79,11 @@ void run(Call& c) {
 }
 
 Values import(OnnxImport& c) {
-  ImportedRegion body = c.region("body");
   const size_t states = c.in.size() > 2 ? c.in.size() - 2 : 0;
+  // A body may leave its inputs' types to the loop. Sizes may change each time round.
+  std::vector<Type> hints{Type::tensor(DType::i64, Dims{}), Type::tensor(DType::boolean, Dims{})};
+  for (size_t i = 0; i < states; ++i) hints.push_back(element_hint(c.input(i + 2)));
+  ImportedRegion body = c.region("body", std::move(hints));
   Values in = c.in;
   in.resize(std::max<size_t>(in.size(), 2), nullptr);
   in.insert(in.end(), body.captures.begin(), body.captures.end());

@@ -28,6 +28,11 @@ Type outer_type(Inference& c, const Graph& region, const Type& inner) {
   return out;
 }
 
+Type element_hint(const Value* value) {
+  if (!value) return {};
+  return value->type.is_tensor() ? Type::tensor(value->type.dtype) : value->type;
+}
+
 Type merged_type(Inference& c, const Type& a, const Type& b) {
   if (a == b) return a;
   if (a.kind == Type::Kind::optional && b.kind != Type::Kind::optional)

@@ -109,7 +109,9 @@ Values import_9(OnnxImport& c) {
   attrs.input_directions = c.integers("scan_input_directions");
   attrs.output_axes = c.integers("scan_output_axes");
   attrs.output_directions = c.integers("scan_output_directions");
-  return build(c, c.in, std::move(attrs), c.region("body"));
+  std::vector<Type> hints;
+  for (const Value* value : c.in) hints.push_back(element_hint(value));
+  return build(c, c.in, std::move(attrs), c.region("body", std::move(hints)));
 }
 
 /// Opset 8 scans axis 1 of each batch entry separately: an outer Scan over axis 0 without state

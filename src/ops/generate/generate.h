@@ -6,7 +6,7 @@ namespace dais {
 
 /// (shape: i64 list): a tensor filled with one value, f32 zero when none is given.
 struct ConstantOfShape {
-  Tensor value;  ///< one element
+  Tensor value = {};  ///< one element
   static constexpr auto fields = std::tuple{field("value", &ConstantOfShape::value)};
   static const Op op;
 };

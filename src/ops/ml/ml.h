@@ -37,8 +37,8 @@ struct Normalizer {
 
 /// Replaces one value (which may be NaN) by a number for all or for each column; of x's type.
 struct Imputer {
-  std::vector<float> imputed_value_floats;
-  std::vector<int64_t> imputed_value_int64s;
+  std::vector<float> imputed_value_floats = {};
+  std::vector<int64_t> imputed_value_int64s = {};
   float replaced_value_float = 0;
   int64_t replaced_value_int64 = 0;
   static constexpr auto fields =
@@ -51,7 +51,7 @@ struct Imputer {
 
 /// Joins the inputs' columns; each input gives as many as inputdimensions says.
 struct FeatureVectorizer {
-  std::vector<int64_t> inputdimensions;
+  std::vector<int64_t> inputdimensions = {};
   static constexpr auto fields =
       std::tuple{field("inputdimensions", &FeatureVectorizer::inputdimensions)};
   static const Op op;
@@ -60,8 +60,8 @@ struct FeatureVectorizer {
 /// x.shape + [categories]: one at the category's place. An unknown one gives zeros, or is an error
 /// unless `zeros`.
 struct OneHotEncoder {
-  std::vector<int64_t> cats_int64s;
-  std::vector<std::string> cats_strings;
+  std::vector<int64_t> cats_int64s = {};
+  std::vector<std::string> cats_strings = {};
   bool zeros = true;
   static constexpr auto fields = std::tuple{field("cats_int64s", &OneHotEncoder::cats_int64s),
                                             field("cats_strings", &OneHotEncoder::cats_strings),
@@ -73,7 +73,7 @@ struct OneHotEncoder {
 /// A NaN key matches NaN.
 struct LabelEncoder {
   Tensor keys, values;
-  Tensor fallback;  ///< one element, for what is not among the keys
+  Tensor fallback = {};  ///< one element, for what is not among the keys
   static constexpr auto fields =
       std::tuple{field("keys", &LabelEncoder::keys), field("values", &LabelEncoder::values),
                  field("fallback", &LabelEncoder::fallback)};
@@ -82,8 +82,8 @@ struct LabelEncoder {
 
 /// (scores: [N,C]) → a sequence of N maps from label to score.
 struct ZipMap {
-  std::vector<int64_t> classlabels_int64s;
-  std::vector<std::string> classlabels_strings;
+  std::vector<int64_t> classlabels_int64s = {};
+  std::vector<std::string> classlabels_strings = {};
   static constexpr auto fields =
       std::tuple{field("classlabels_int64s", &ZipMap::classlabels_int64s),
                  field("classlabels_strings", &ZipMap::classlabels_strings)};
@@ -92,8 +92,8 @@ struct ZipMap {
 
 /// (map) → [1, vocabulary]: the map's values in the order of the vocabulary, zero where absent.
 struct DictVectorizer {
-  std::vector<int64_t> int64_vocabulary;
-  std::vector<std::string> string_vocabulary;
+  std::vector<int64_t> int64_vocabulary = {};
+  std::vector<std::string> string_vocabulary = {};
   static constexpr auto fields =
       std::tuple{field("int64_vocabulary", &DictVectorizer::int64_vocabulary),
                  field("string_vocabulary", &DictVectorizer::string_vocabulary)};
@@ -114,8 +114,8 @@ struct CastMap {
 
 /// x · coefficientsᵀ + intercepts → labels (i64 or string) and scores.
 struct LinearClassifier {
-  std::vector<int64_t> classlabels_ints;
-  std::vector<std::string> classlabels_strings;
+  std::vector<int64_t> classlabels_ints = {};
+  std::vector<std::string> classlabels_strings = {};
   std::vector<float> coefficients, intercepts;
   int64_t multi_class = 0;
   std::string post_transform = "NONE";
@@ -144,12 +144,12 @@ struct LinearRegressor {
 /// Support vectors with one vote for each pair of classes, or one plane per class when there are
 /// none. kernel_params: gamma, coef0, degree.
 struct SVMClassifier {
-  std::vector<int64_t> classlabels_ints;
-  std::vector<std::string> classlabels_strings;
+  std::vector<int64_t> classlabels_ints = {};
+  std::vector<std::string> classlabels_strings = {};
   std::vector<float> coefficients, kernel_params;
   std::string kernel_type = "LINEAR", post_transform = "NONE";
   std::vector<float> prob_a, prob_b, rho, support_vectors;
-  std::vector<int64_t> vectors_per_class;
+  std::vector<int64_t> vectors_per_class = {};
   static constexpr auto fields =
       std::tuple{field("classlabels_ints", &SVMClassifier::classlabels_ints),
                  field("classlabels_strings", &SVMClassifier::classlabels_strings),

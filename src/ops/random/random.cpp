@@ -8,9 +8,11 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
-#include "ops/cast/cast.h"
 #include "ops/elementwise/elements.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/generate/generate.h"
 #include "ops/random/philox.h"
+#include "ops/shape/shape.h"
 
 namespace dais {
 
@@ -166,15 +168,26 @@ void reference_dropout(Call& c) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = keep(i);
 }
 
-/// Before opset 12 the ratio was an attribute and there was no training form that models are
-/// exported with; before opset 10 the mask was of the data's type.
-Values import_dropout_attribute(OnnxImport& i) {
-  Values in{i.input(0)};
-  if (i.has(0)) in.push_back(i.constant(Tensor::scalar<float>(i.number("ratio", 0.5f))));
-  Values out = i.emit(Dropout{}, std::move(in));
-  if (i.opset < 10 && out.size() > 1)
-    out[1] = i.graph.add(Cast{.to = out[0]->type.dtype}, {out[1]});
+/// Outside training the elements pass as they are, and the mask is all true; before opset 10 it was
+/// of the data's type.
+Values pass_through(OnnxImport& i) {
+  Values out{i.graph.add(Identity{}, {i.input(0)}, std::string(i.name))};
+  if (i.outputs < 2) return out;
+  Tensor one = Tensor::scalar(true);
+  if (i.opset < 10) one = *i.scalar_like(1, i.input(0))->constant();
+  Value* sizes = i.graph.add(ShapeOf{}, {i.input(0)});
+  out.push_back(i.graph.add(ConstantOfShape{.value = one}, {sizes}));
   return out;
+}
+
+/// Before opset 12 there was no training form that models are exported with.
+Values import_dropout(OnnxImport& i) {
+  if (!i.has(0)) i.fail("the input is missing");
+  bool training = i.opset >= 12 && i.has(2);
+  if (training)
+    if (const Tensor* mode = i.in[2]->constant())
+      training = mode->elements() > 0 && mode->to_double() != 0;
+  return training ? i.emit(i.attrs<Dropout>(), i.in) : pass_through(i);
 }
 
 }  // namespace
@@ -232,7 +245,7 @@ const Op Dropout::op{
     .attrs = &AttrsOf<Dropout>::info,
     .infer = infer_dropout,
     .reference = reference_dropout,
-    .onnx = {{.type = "Dropout", .until = 11, .import = import_dropout_attribute}, {"Dropout", 12}},
+    .onnx = {{.type = "Dropout", .import = import_dropout}},
     .pure = false,
 };
 

@@ -12,8 +12,8 @@ struct RandomNormal {
   DType dtype = DType::f32;
   float mean = 0;
   float scale = 1;
-  std::optional<float> seed;
-  std::vector<int64_t> shape;
+  std::optional<float> seed = {};
+  std::vector<int64_t> shape = {};
   static constexpr auto fields =
       std::tuple{field("dtype", &RandomNormal::dtype), field("mean", &RandomNormal::mean),
                  field("scale", &RandomNormal::scale), field("seed", &RandomNormal::seed),
@@ -25,8 +25,8 @@ struct RandomUniform {
   DType dtype = DType::f32;
   float low = 0;
   float high = 1;
-  std::optional<float> seed;
-  std::vector<int64_t> shape;
+  std::optional<float> seed = {};
+  std::vector<int64_t> shape = {};
   static constexpr auto fields =
       std::tuple{field("dtype", &RandomUniform::dtype), field("low", &RandomUniform::low),
                  field("high", &RandomUniform::high), field("seed", &RandomUniform::seed),
@@ -39,7 +39,7 @@ struct RandomNormalLike {
   DType dtype = DType::undefined;
   float mean = 0;
   float scale = 1;
-  std::optional<float> seed;
+  std::optional<float> seed = {};
   static constexpr auto fields =
       std::tuple{field("dtype", &RandomNormalLike::dtype), field("mean", &RandomNormalLike::mean),
                  field("scale", &RandomNormalLike::scale), field("seed", &RandomNormalLike::seed)};
@@ -50,7 +50,7 @@ struct RandomUniformLike {
   DType dtype = DType::undefined;
   float low = 0;
   float high = 1;
-  std::optional<float> seed;
+  std::optional<float> seed = {};
   static constexpr auto fields =
       std::tuple{field("dtype", &RandomUniformLike::dtype), field("low", &RandomUniformLike::low),
                  field("high", &RandomUniformLike::high), field("seed", &RandomUniformLike::seed)};
@@ -60,7 +60,7 @@ struct RandomUniformLike {
 /// (probabilities): ones with the given probabilities, else zeros.
 struct Bernoulli {
   DType dtype = DType::undefined;  ///< undefined: that of the input
-  std::optional<float> seed;
+  std::optional<float> seed = {};
   static constexpr auto fields =
       std::tuple{field("dtype", &Bernoulli::dtype), field("seed", &Bernoulli::seed)};
   static const Op op;
@@ -70,7 +70,7 @@ struct Bernoulli {
 struct Multinomial {
   DType dtype = DType::i32;
   int64_t sample_size = 1;
-  std::optional<float> seed;
+  std::optional<float> seed = {};
   static constexpr auto fields = std::tuple{field("dtype", &Multinomial::dtype),
                                             field("sample_size", &Multinomial::sample_size),
                                             field("seed", &Multinomial::seed)};
@@ -80,7 +80,7 @@ struct Multinomial {
 /// (x, ratio?, training_mode?) → (y, mask: bool). Outside training y is x and the mask true; in
 /// training elements are dropped with probability ratio (0.5 when left out), the others scaled.
 struct Dropout {
-  std::optional<int64_t> seed;
+  std::optional<int64_t> seed = {};
   static constexpr auto fields = std::tuple{field("seed", &Dropout::seed)};
   static const Op op;
 };

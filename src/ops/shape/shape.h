@@ -7,7 +7,7 @@ namespace dais {
 /// Sizes of axes [start, end) as 1-D i64; negative bounds count from the end, all are clamped.
 struct ShapeOf {
   int64_t start = 0;
-  std::optional<int64_t> end;
+  std::optional<int64_t> end = {};
   static constexpr auto fields =
       std::tuple{field("start", &ShapeOf::start), field("end", &ShapeOf::end)};
   static const Op op;

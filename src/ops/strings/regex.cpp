@@ -83,6 +83,7 @@ class Parser {
   Parser(std::string_view pattern, std::vector<State>& states)
       : pattern_(pattern), states_(states) {
     while (!pattern.empty()) text_ += take_code_point(pattern);
+    spell_out_quotes();
   }
 
   uint32_t parse() {
@@ -98,6 +99,26 @@ class Parser {
                 "pattern '" + pattern_.substr(0, 80) + "' has " + problem + " at position " +
                     std::to_string(at_),
                 "", "Write it in RE2's syntax");
+  }
+
+  /// Replaces \Q…\E by the same characters, each escaped where it needs to be.
+  void spell_out_quotes() {
+    std::u32string out;
+    bool quoted = false;
+    for (size_t i = 0; i < text_.size(); ++i) {
+      const char32_t next = i + 1 < text_.size() ? text_[i + 1] : kNone;
+      if (text_[i] == '\\' && next == (quoted ? 'E' : 'Q')) {
+        quoted = !quoted;
+        ++i;
+      } else if (quoted) {
+        if (text_[i] < 0x80 && !is_word(text_[i])) out += '\\';
+        out += text_[i];
+      } else {
+        out += text_[i];
+        if (text_[i] == '\\' && next != kNone) out += text_[++i];
+      }
+    }
+    text_ = std::move(out);
   }
 
   bool more() const { return at_ < text_.size(); }
@@ -144,7 +165,6 @@ class Parser {
 
   Piece alternatives(size_t depth) {
     if (depth > kMaxDepth) fail("groups nested too deeply");
-    const bool fold_case = fold_case_, dot_all = dot_all_, lines = lines_;
     Piece out = sequence(depth);
     while (accept('|')) {
       const Piece right = sequence(depth);
@@ -152,10 +172,6 @@ class Parser {
       out.start = split;
       out.ends.insert(out.ends.end(), right.ends.begin(), right.ends.end());
     }
-    // Flags end with the group that sets them.
-    fold_case_ = fold_case;
-    dot_all_ = dot_all;
-    lines_ = lines;
     return out;
   }
 
@@ -274,6 +290,7 @@ class Parser {
   }
 
   Piece group(size_t depth) {
+    const bool fold_case = fold_case_, dot_all = dot_all_, lines = lines_;
     if (accept('?')) {
       if (accept('P') || peek() == '<') {
         if (!accept('<')) fail("a group of unknown kind");
@@ -285,6 +302,10 @@ class Parser {
     }
     Piece out = alternatives(depth + 1);
     if (!accept(')')) fail("an unclosed group");
+    // Flags end with the group that sets them.
+    fold_case_ = fold_case;
+    dot_all_ = dot_all;
+    lines_ = lines;
     return out;
   }
 
@@ -310,25 +331,12 @@ class Parser {
     if (accept('b')) return single({.kind = Kind::word});
     if (accept('B')) return single({.kind = Kind::not_word});
     if (accept('C')) return set({}, true);
-    if (accept('Q')) return quoted();
     if (const auto ranges = letter_class(letter)) {
       ++at_;
       return set(*ranges);
     }
     const char32_t point = escaped_point();
     return set({{point, point}});
-  }
-
-  Piece quoted() {
-    Piece out = empty();
-    while (more() && !(peek() == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] == 'E')) {
-      const char32_t point = take();
-      const Piece next = set({{point, point}});
-      connect(out, next.start);
-      out.ends = next.ends;
-    }
-    if (more()) at_ += 2;
-    return out;
   }
 
   char32_t escaped_point() {

@@ -13,8 +13,8 @@ struct StringConcat {
 /// (x) → (pieces: x.shape + [most pieces], padded with "", counts: i64, x.shape). Without a
 /// delimiter, runs of blanks separate and outer blanks vanish.
 struct StringSplit {
-  std::string delimiter;
-  std::optional<int64_t> maxsplit;
+  std::string delimiter = {};
+  std::optional<int64_t> maxsplit = {};
   static constexpr auto fields = std::tuple{field("delimiter", &StringSplit::delimiter),
                                             field("maxsplit", &StringSplit::maxsplit)};
   static const Op op;
@@ -24,8 +24,8 @@ struct StringSplit {
 struct StringNormalizer {
   std::string case_change_action = "NONE";  ///< or LOWER, UPPER
   bool is_case_sensitive = false;           ///< when stop words are compared
-  std::string locale;                       ///< the case of letters is Unicode's in every locale
-  std::vector<std::string> stopwords;
+  std::string locale = {};                  ///< the case of letters is Unicode's in every locale
+  std::vector<std::string> stopwords = {};
   static constexpr auto fields = std::tuple{
       field("case_change_action", &StringNormalizer::case_change_action),
       field("is_case_sensitive", &StringNormalizer::is_case_sensitive),
@@ -35,7 +35,7 @@ struct StringNormalizer {
 
 /// (x) → bool: whether the whole string matches an RE2 pattern (see regex.h).
 struct RegexFullMatch {
-  std::string pattern;
+  std::string pattern = {};
   static constexpr auto fields = std::tuple{field("pattern", &RegexFullMatch::pattern)};
   static const Op op;
 };
@@ -47,12 +47,12 @@ struct TfIdfVectorizer {
   int64_t max_gram_length = 0;
   int64_t max_skip_count = 0;
   int64_t min_gram_length = 0;
-  std::string mode;
-  std::vector<int64_t> ngram_counts;   ///< where the pool's 1-grams, 2-grams, … start
-  std::vector<int64_t> ngram_indexes;  ///< the output column of each n-gram
-  std::vector<int64_t> pool_int64s;
-  std::vector<std::string> pool_strings;
-  std::vector<float> weights;
+  std::string mode = {};
+  std::vector<int64_t> ngram_counts = {};   ///< where the pool's 1-grams, 2-grams, … start
+  std::vector<int64_t> ngram_indexes = {};  ///< the output column of each n-gram
+  std::vector<int64_t> pool_int64s = {};
+  std::vector<std::string> pool_strings = {};
+  std::vector<float> weights = {};
   static constexpr auto fields =
       std::tuple{field("max_gram_length", &TfIdfVectorizer::max_gram_length),
                  field("max_skip_count", &TfIdfVectorizer::max_skip_count),
