@@ -104,6 +104,17 @@ Tensor stack_scalars(const std::vector<Datum>& items) {
   return out;
 }
 
+/// What is optional while running may be written as the plain sequence it turned out to be: then
+/// its elements are named as tensors, not as a sequence.
+bool is_bare_sequence(Bytes bytes, const Type& type) {
+  if (type.element->kind != Type::Kind::sequence) return false;
+  int64_t kind = 0;
+  WireReader reader(bytes, "OptionalProto");
+  while (reader.next())
+    if (reader.field() == 2) kind = reader.integer();
+  return kind == static_cast<int64_t>(element_of(*type.element->element));
+}
+
 }  // namespace
 
 std::string pack_elements(const Tensor& tensor) {
@@ -148,7 +159,9 @@ Datum TensorReader::read(Bytes bytes, const Type& type) {
     case Type::Kind::tensor: return read_tensor(WireReader(bytes, "TensorProto"));
     case Type::Kind::sequence: return read_sequence(WireReader(bytes, "SequenceProto"));
     case Type::Kind::map: return read_map(WireReader(bytes, "MapProto"));
-    case Type::Kind::optional: return read_optional(WireReader(bytes, "OptionalProto"));
+    case Type::Kind::optional:
+      if (is_bare_sequence(bytes, type)) return read(bytes, *type.element);
+      return read_optional(WireReader(bytes, "OptionalProto"));
   }
   return {};
 }
