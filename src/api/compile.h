@@ -2,17 +2,11 @@
 
 #include <optional>
 
+#include "dais/model.h"
 #include "passes/pass.h"
 #include "runtime/plan.h"
 
 namespace dais {
-
-/// How far a model is prepared before it runs.
-enum class Optimize {
-  off,       ///< the graph as it is, on reference loops: the yardstick
-  portable,  ///< rewrites whose result is still plain ONNX, then tuned kernels
-  full,      ///< also layout and fusion for this machine
-};
 
 /// "off", "portable" or "full"; throws `invalid_argument` with the nearest of them.
 Optimize optimize_from_name(std::string_view name);

@@ -1,0 +1,53 @@
+#ifndef DAIS_C_H
+#define DAIS_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A small C API over dais::Model: load, set inputs, run, read outputs.
+ * Functions that can fail return NULL or a non-zero value and leave a message for
+ * dais_last_error(). A session is used by one thread at a time; sessions of one model made with
+ * dais_session_clone share its weights and may run on different threads. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dais_session dais_session;
+
+/* Element types are the numbers of ONNX TensorProto.DataType: 1 float, 2 uint8, 3 int8, 6 int32,
+ * 7 int64, 9 bool, 10 float16, 11 double, 16 bfloat16, ... */
+typedef struct dais_tensor {
+  int32_t dtype;
+  int32_t rank;
+  const int64_t* dims; /* rank sizes */
+  const void* data;    /* row-major elements */
+  size_t size_bytes;
+} dais_tensor;
+
+/* Message of the last failure on this thread; valid until the next call on this thread. */
+const char* dais_last_error(void);
+
+/* optimize: "off", "portable", "full" or NULL for full. threads: 0 for all usable cores. */
+dais_session* dais_session_load(const char* path, const char* optimize, int threads);
+dais_session* dais_session_clone(const dais_session* session);
+void dais_session_free(dais_session* session);
+
+size_t dais_input_count(const dais_session* session);
+size_t dais_output_count(const dais_session* session);
+/* NULL beyond the last one. Names live as long as the session. */
+const char* dais_input_name(const dais_session* session, size_t index);
+const char* dais_output_name(const dais_session* session, size_t index);
+
+/* Sets an input. Elements are not copied: they must stay alive until the last run that uses them.
+ */
+int dais_set_input(dais_session* session, const char* name, const dais_tensor* tensor);
+int dais_run(dais_session* session);
+/* Fills *tensor with a view of an output, valid until the next run. */
+int dais_get_output(const dais_session* session, const char* name, dais_tensor* tensor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

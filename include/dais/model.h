@@ -1,0 +1,106 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace dais {
+
+/// How far a model is prepared before it runs.
+enum class Optimize {
+  off,       ///< the graph as it is, on reference loops: the yardstick
+  portable,  ///< rewrites whose result is still plain ONNX, then tuned kernels
+  full,      ///< also layout and fusion for this machine
+};
+
+/// One input or output of a model.
+struct ValueInfo {
+  std::string name;
+  std::string type;                ///< as text: "f32[N,3,224,224]", "seq(f32[...])"
+  DType dtype = DType::undefined;  ///< of tensors
+  /// Sizes of a tensor, -1 where open; nullopt when not even the rank is fixed.
+  std::optional<std::vector<int64_t>> shape;
+};
+
+struct ExecutableOptions {
+  Optimize optimize = Optimize::full;
+  int threads = 0;  ///< 0: all cores that this process may use
+  /// Inputs that the file gives a default value: named here, they become real inputs.
+  std::set<std::string> overrides;
+};
+
+class Executable;
+class InferenceSession;
+
+/// A model as it stands in its file. Cheap to copy; copies share the (memory-mapped) weights.
+/// All functions may be called from any thread.
+class Model {
+ public:
+  /// Reads an ONNX file. Throws Error: `not_found`, `invalid_model` (a broken file) or
+  /// `unsupported` (one message that lists every operator that is not there).
+  static Model load(const std::filesystem::path& path);
+  /// The same from memory, which is copied where needed; external data is refused.
+  static Model parse(std::span<const uint8_t> bytes);
+
+  const std::vector<ValueInfo>& inputs() const;
+  const std::vector<ValueInfo>& outputs() const;
+
+  /// Optimises, chooses kernels and packs weights, for all sizes of open dimensions.
+  Executable compile(const ExecutableOptions& options = {}) const;
+
+ private:
+  struct Body;
+  explicit Model(std::shared_ptr<const Body> body);
+  std::shared_ptr<const Body> body_;
+};
+
+/// A model ready to run. Immutable and cheap to copy; any number of sessions on any threads share
+/// one, with a single copy of the weights.
+class Executable {
+ public:
+  const std::vector<ValueInfo>& inputs() const;
+  const std::vector<ValueInfo>& outputs() const;
+  InferenceSession session() const;
+
+ private:
+  friend class Model;
+  friend class InferenceSession;
+  struct Body;
+  explicit Executable(std::shared_ptr<const Body> body);
+  std::shared_ptr<const Body> body_;
+};
+
+/// Runs an Executable: holds inputs, outputs and working memory. One thread at a time.
+class InferenceSession {
+ public:
+  ~InferenceSession();
+  InferenceSession(InferenceSession&&) noexcept;
+  InferenceSession& operator=(InferenceSession&&) noexcept;
+
+  /// Sets an input, which stays set for later runs. The elements are not copied: a view's memory
+  /// must stay alive and may be rewritten between runs. Throws `invalid_argument` for an unknown
+  /// name (with the nearest one).
+  void set(std::string_view name, Datum value);
+  /// Throws `invalid_argument` naming the input when one is missing or does not fit.
+  void run();
+  /// An output of the last run, without a copy: valid until the next run or the end of the
+  /// session. Throws `invalid_argument` for an unknown name or a value that is no tensor.
+  const Tensor& get(std::string_view name) const;
+  /// The same for any kind of value (sequences, maps, empty optionals).
+  const Datum& value(std::string_view name) const;
+
+ private:
+  friend class Executable;
+  struct Body;
+  explicit InferenceSession(std::unique_ptr<Body> body);
+  std::unique_ptr<Body> body_;
+};
+
+}  // namespace dais
