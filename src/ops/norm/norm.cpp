@@ -5,6 +5,8 @@
 #include "ir/onnx_import.h"
 #include "ops/norm/contrib.h"
 #include "ops/norm/moments.h"
+#include "ops/reshape/reshape.h"
+#include "ops/shape/shape.h"
 #include "ops/wide.h"
 #include "ops/window.h"
 
@@ -93,14 +95,25 @@ void reference_batch(Call& c) {
 }
 
 /// Versions 1 to 9 had five outputs while training (the last two were never defined well enough to
-/// be used) and told training by their presence.
+/// be used) and told training by their presence. Up to version 8, spatial=0 meant statistics for
+/// each element: the same as taking every element for a channel.
 Values import_old_batch(OnnxImport& c) {
   auto attrs = c.attrs<BatchNormalization>();
   attrs.training_mode = c.outputs > 1;
-  if (c.integer("spatial", 1) == 0)
-    c.fail("per-element statistics (spatial=0) are not supported",
-           "Convert the model to opset 9 or above");
-  Values out = c.emit(attrs, c.in, std::min<size_t>(c.outputs, 3));
+  const size_t count = std::min<size_t>(c.outputs, 3);
+  const bool per_element = c.integer("spatial", 1) == 0;
+  const auto shaped_like = [&](Value* x, Value* like) {
+    return c.graph.add(Reshape{.allowzero = true}, {x, c.graph.add(ShapeOf{}, {like})});
+  };
+  Values in = c.in;
+  if (per_element) {
+    const std::array<int64_t, 1> all{-1};
+    in = {c.graph.add(Flatten{}, {c.input(0)})};
+    for (size_t i = 1; i < 5; ++i) in.push_back(c.graph.add(Reshape{}, {c.input(i), c.ints(all)}));
+  }
+  Values out = c.emit(attrs, in, count);
+  for (size_t i = 0; i < count && per_element; ++i)
+    out[i] = shaped_like(out[i], c.input(i == 0 ? 0 : i + 2));
   out.resize(c.outputs, nullptr);
   return out;
 }
