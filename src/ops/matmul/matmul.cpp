@@ -119,6 +119,9 @@ void reference_gemm(Call& c) {
   visit_wide(a.dtype(), [&]<typename T>() { gemm_as<T>(attrs, a, b, bias, y); });
 }
 
+/// Versions 1 and 6 have a `broadcast` attribute; what it allows is what later ones always allow.
+Values import_old_gemm(OnnxImport& c) { return c.emit(c.attrs<Gemm>(), c.in); }
+
 Cost cost_gemm(const Node& node) {
   const auto& shape = node.in[0]->type.shape;
   if (!shape || shape->size() != 2) return {};
@@ -137,14 +140,13 @@ const Op MatMul::op{
     .onnx = {{"MatMul"}},
 };
 
-// Versions 1 and 6 have a `broadcast` attribute; what it allows is what later ones always allow.
 const Op Gemm::op{
     .name = "gemm",
     .attrs = &AttrsOf<Gemm>::info,
     .infer = infer_gemm,
     .reference = reference_gemm,
     .cost = cost_gemm,
-    .onnx = {{"Gemm"}},
+    .onnx = {{"Gemm", 7}, {.type = "Gemm", .until = 6, .import = import_old_gemm}},
 };
 
 namespace ops {

@@ -160,6 +160,9 @@ void reference_instance(Call& c) {
                    static_cast<double>(c.attrs<InstanceNormalization>().epsilon), false);
 }
 
+/// Version 1 has consumed_inputs, which asks for nothing.
+Values import_old_instance(OnnxImport& c) { return c.emit(c.attrs<InstanceNormalization>(), c.in); }
+
 void infer_group(Inference& c) {
   infer_same(c);
   c.require(c.rank(0) >= 2, "X must have a batch and a channel axis");
@@ -228,7 +231,8 @@ const Op InstanceNormalization::op{
     .attrs = &AttrsOf<InstanceNormalization>::info,
     .infer = infer_instance,
     .reference = reference_instance,
-    .onnx = {{"InstanceNormalization"}},
+    .onnx = {{"InstanceNormalization", 6},
+             {.type = "InstanceNormalization", .until = 5, .import = import_old_instance}},
 };
 // Version 18 scales by group, version 21 by channel; the op takes both.
 const Op GroupNormalization::op{

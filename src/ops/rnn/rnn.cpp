@@ -2,6 +2,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_import.h"
 #include "ops/gemm_loop.h"
 #include "ops/rnn/cells.h"
 #include "ops/wide.h"
@@ -244,6 +245,12 @@ Cost cost(const Node& node) {
   return {.flops = 2 * static_cast<double>(*steps) * static_cast<double>(*each)};
 }
 
+/// The first versions said by output_sequence whether Y is wanted; its name says so too.
+template <typename S>
+Values import_old(OnnxImport& c) {
+  return c.emit(c.attrs<S>(), c.in);
+}
+
 }  // namespace
 
 const Op RNN::op{
@@ -252,7 +259,7 @@ const Op RNN::op{
     .infer = infer<RNN>,
     .reference = reference<RNN>,
     .cost = cost<RNN>,
-    .onnx = {{"RNN"}},
+    .onnx = {{"RNN", 7}, {.type = "RNN", .until = 6, .import = import_old<RNN>}},
 };
 const Op GRU::op{
     .name = "gru",
@@ -260,7 +267,7 @@ const Op GRU::op{
     .infer = infer<GRU>,
     .reference = reference<GRU>,
     .cost = cost<GRU>,
-    .onnx = {{"GRU"}},
+    .onnx = {{"GRU", 7}, {.type = "GRU", .until = 6, .import = import_old<GRU>}},
 };
 const Op LSTM::op{
     .name = "lstm",
@@ -268,7 +275,7 @@ const Op LSTM::op{
     .infer = infer<LSTM>,
     .reference = reference<LSTM>,
     .cost = cost<LSTM>,
-    .onnx = {{"LSTM"}},
+    .onnx = {{"LSTM", 7}, {.type = "LSTM", .until = 6, .import = import_old<LSTM>}},
 };
 
 namespace ops {
