@@ -13,6 +13,11 @@ bool fuse_conv(Graph& graph, const Target& target);
 bool fuse_matmul_epilogue(Graph& graph, const Target& target);
 bool inline_branches(Graph& graph, const Target& target);
 bool layout(Graph& graph, const Target& target);
+bool recognize_activations(Graph& graph, const Target& target);
+bool recognize_attention(Graph& graph, const Target& target);
+bool recognize_norms(Graph& graph, const Target& target);
+bool recognize_products(Graph& graph, const Target& target);
+bool recognize_rotary(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);
 bool remove_dead(Graph& graph, const Target& target);
 
