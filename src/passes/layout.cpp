@@ -101,8 +101,10 @@ class Walk {
   bool run() {
     std::vector<Node*> nodes;
     for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
+    for (const Node* node : nodes) convolutions_ahead_ += as_channels_last(*node).has_value();
     for (Node* node : nodes) {
       Graph::InsertBefore place(graph_, node);
+      convolutions_ahead_ -= as_channels_last(*node).has_value();
       if (!visit_transpose(*node) && !visit_convolution(*node) && !follow(*node)) keep(*node);
     }
     if (!changed_) return false;
@@ -123,8 +125,9 @@ class Walk {
       changed_ = true;
       return true;
     }
-    // Only the order that convolutions want is worth carrying on.
-    if (perm.size() < 3 || perm != channels_first_perm(perm.size())) return false;
+    // Only the order that convolutions want is worth carrying on, and only to convolutions.
+    if (convolutions_ahead_ == 0 || perm.size() < 3 || perm != channels_first_perm(perm.size()))
+      return false;
     twins_.set(node.outs[0], {node.in[0], perm});
     changed_ = true;
     return true;
@@ -169,6 +172,7 @@ class Walk {
   }
 
   Graph& graph_;
+  int64_t convolutions_ahead_ = 0;
   Twins twins_;
   bool changed_ = false, retyped_ = false;
 };
