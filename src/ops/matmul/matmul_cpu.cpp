@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "ops/fused/fused.h"
 #include "ops/matmul/matmul.h"
+#include "ops/matmul/nbits_cpu.h"
 #include "ops/matmul/product.h"
 #include "ops/matmul/product_body.h"
 #include "ops/wide.h"
@@ -257,6 +258,7 @@ void register_matmul_cpu(Kernels& kernels) {
                  .op = op,
                  .accepts = accepts,
                  .prepare = prepare});
+  register_nbits_rows(kernels);
 }
 }  // namespace ops
 }  // namespace dais
