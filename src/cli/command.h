@@ -14,6 +14,7 @@ struct Program {
 void add_bench(Program& program);
 void add_explain(Program& program);
 void add_run(Program& program);
+void add_simulate(Program& program);
 void add_verify(Program& program);
 
 }  // namespace dais::cli

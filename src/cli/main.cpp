@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
     dais::cli::add_verify(program);
     dais::cli::add_explain(program);
     dais::cli::add_bench(program);
+    dais::cli::add_simulate(program);
     if (explain_unknown_verb(program.app, argc, argv)) return kWrongUsage;
     try {
       program.app.parse(argc, argv);

@@ -87,20 +87,22 @@ bool Cycle::aim(Cursor& cursor, bool guaranteed_only) const {
   const ProjectState& project = now_.project(cursor.project);
   cursor.job = 0;
   uint64_t group = 0;
-  for (auto entry = project.heads.lower_bound(cursor.from); entry;
-       entry = project.heads.after(entry->first)) {
-    if (cursor.job != 0 && entry->first >> 24 != group) break;
-    if (std::find(cursor.refused.begin(), cursor.refused.end(), entry->first) !=
+  for (const auto* entry = project.heads.lower_bound(cursor.from); entry != project.heads.end();
+       ++entry) {
+    if (cursor.job != 0 && entry->key >> 24 != group) break;
+    if (std::find(cursor.refused.begin(), cursor.refused.end(), entry->key) !=
         cursor.refused.end()) {
       continue;
     }
-    const Bucket& bucket = project.buckets.at(*entry->second);
-    const bool in_quota = guaranteed(cursor.project, now_.shape(bucket.shape).total());
+    const auto shape = static_cast<uint16_t>(entry->key >> 8);
+    const bool in_quota =
+        now_.has_quotas() && guaranteed(cursor.project, now_.shape(shape).total());
     if (guaranteed_only && !in_quota) continue;
+    const Bucket& bucket = project.buckets.at(entry->value);
     const JobId oldest = bucket.waiting.first()->first;
     if (cursor.job == 0 || oldest < cursor.job) {
-      group = entry->first >> 24;
-      cursor.head = entry->first;
+      group = entry->key >> 24;
+      cursor.head = entry->key;
       cursor.job = oldest;
       cursor.guaranteed = in_quota;
       cursor.priority = bucket.priority;
@@ -145,6 +147,7 @@ void Cycle::pass(bool guaranteed_only) {
           policy_.ordering == Ordering::priority || policy_.ordering == Ordering::fair;
       if (refusal == Refusal::room && reserves) head_blocked_ = true;
     }
+    if (refusal == Refusal::room && nothing_left(cursor)) return;
     if (aim(cursor, guaranteed_only)) {
       std::push_heap(heap.begin(), heap.end(), later);
     } else {
@@ -153,14 +156,24 @@ void Cycle::pass(bool guaranteed_only) {
   }
 }
 
+// True when no GPU is free and even the least valuable running job is worth more than the best one
+// still waiting: then all that follow would be refused too. A watched job is tried nevertheless.
+bool Cycle::nothing_left(const Cursor& best) const {
+  return watched_ == 0 && policy_.ordering == Ordering::standard && !now_.has_quotas() &&
+         now_.capacity().gpu_free() == 0 && now_.waiting_gpuless() == 0 &&
+         std::tie(best.priority, best.value) <= std::tie(hopeless_priority_, hopeless_value_);
+}
+
 // The oldest jobs that waited long enough hold their place, or take one, before any comparison of
-// values. Strictly oldest first over running and waiting jobs alike, so that small jobs cannot keep
-// a gang out for ever; one larger than the share waits until nobody else is tenured.
+// values. Oldest first over running and waiting jobs alike. Once a job may use the full share, none
+// younger overtakes it, so that small jobs cannot keep a gang out for ever; one larger than the
+// share waits until nobody else is tenured.
 void Cycle::tenure_pass() {
-  const double share =
-      policy_.tenure_share * static_cast<double>(now_.capacity().total().gpu_milli);
+  const auto machine = static_cast<double>(now_.capacity().total().gpu_milli);
+  auto grown = [&](const Job& job) { return now_.waited_s(job) / policy_.tenure_full_wait_s; };
   auto fits = [&](const Job& job) {
     const int64_t held = now_.tenured_gpu_milli();
+    const double share = machine * policy_.tenure_share * std::min(1.0, grown(job));
     return held == 0 || static_cast<double>(held + job.spec->shape.total().gpu_milli) <= share;
   };
   auto running = now_.entitled().first();
@@ -173,15 +186,20 @@ void Cycle::tenure_pass() {
     if (!running && !waiting) return;
     if (running && (!waiting || running->first < waiting->first)) {
       const JobId id = running->first;
-      if (!fits(now_.jobs().at(id))) return;
-      promote(id);
+      const Job& job = now_.jobs().at(id);
+      if (fits(job)) {
+        promote(id);
+      } else if (grown(job) >= 1) {
+        return;
+      }
       running = now_.entitled().after(id);
       continue;
     }
     const JobId id = waiting->first;
     const Job& job = now_.jobs().at(id);
-    if (now_.waited_s(job) >= policy_.tenure_wait_s) {
-      if (!fits(job)) return;
+    if (now_.waited_s(job) >= policy_.tenure_wait_s && !fits(job)) {
+      if (grown(job) >= 1) return;
+    } else if (now_.waited_s(job) >= policy_.tenure_wait_s) {
       const double above_all = std::numeric_limits<double>::infinity();
       failures += attempt(id, above_all, Standing::tenured) != Refusal::none;
       // Victims may have been among the entitled.
@@ -214,7 +232,9 @@ Refusal Cycle::admit(const Job& job) const {
   }
   if (job.spec->shape.preemptible) return Refusal::none;
   // What cannot be reclaimed must not be lent.
-  if (now_.has_quotas() && !guaranteed(job.spec->project, need)) return Refusal::quota;
+  if (now_.has_quotas()) {
+    return guaranteed(job.spec->project, need) ? Refusal::none : Refusal::quota;
+  }
   return head_blocked_ ? Refusal::reserved : Refusal::none;
 }
 
@@ -249,6 +269,10 @@ bool Cycle::place_by_preempting(const Claim& claim, Standing standing) {
   auto choice = victims_.choose(now_, claim);
   if (!choice) {
     no_victims_.push_back(claim);
+    if (victims_.none_yields()) {
+      hopeless_priority_ = claim.priority;
+      hopeless_value_ = claim.value;
+    }
     if (guaranteed(claim.project, claim.shape.total()) && !held_) {
       held_ = victims_.choose(now_, claim, true).has_value();
     }
@@ -264,8 +288,14 @@ bool Cycle::place_by_preempting(const Claim& claim, Standing standing) {
 }
 
 void Cycle::promote(JobId id) {
-  decision_.promote.push_back(id);
   now_.promote(id);
+  auto started = std::find_if(decision_.start.begin(), decision_.start.end(),
+                              [id](const Start& start) { return start.job == id; });
+  if (started != decision_.start.end()) {
+    started->standing = Standing::tenured;
+  } else {
+    decision_.promote.push_back(id);
+  }
   victims_.invalidate();
 }
 

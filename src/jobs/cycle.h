@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,7 @@ class Cycle {
   void pass(bool guaranteed_only);
   void tenure_pass();
   bool aim(Cursor& cursor, bool guaranteed_only) const;
+  bool nothing_left(const Cursor& best) const;
   bool precedes(const Cursor& a, const Cursor& b) const;
   Refusal attempt(JobId id, double value, Standing standing);
   Refusal admit(const Job& job) const;
@@ -49,6 +51,9 @@ class Cycle {
   std::vector<Shape> no_free_room_;  // shapes that did not fit in what is free
   std::vector<Claim> no_victims_;    // claims that could not take a place either
   bool head_blocked_ = false;
+  // A claim of this rank found nobody that ranks low enough, whatever its size.
+  int32_t hopeless_priority_ = std::numeric_limits<int32_t>::min();
+  double hopeless_value_ = 0;
   bool held_ = false;  // a guaranteed job waits for minimum run times only: lend nothing more
 };
 

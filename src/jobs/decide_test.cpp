@@ -260,7 +260,7 @@ TEST(JobsDecide, FairServesTheSmallestDominantShare) {
 
 TEST(JobsDecide, OldJobsBecomeTenuredAndKeepTheirPlace) {
   Machine m("default", 1);
-  m.policy.tenure_wait_s = 1000;
+  m.policy.tenure_wait_s = m.policy.tenure_full_wait_s = 1000;
   m.snapshot = Snapshot(m.policy);
   Host host;
   host.devices = 8;

@@ -125,7 +125,14 @@ class PersistentMap {
   static int digit_of(uint64_t key, int level) { return static_cast<int>(key >> (6 * level)) & 63; }
   static bool has(const Node& node, int digit) { return (node.bits >> digit) & 1; }
   static int rank(const Node& node, int digit) {
-    return std::popcount(node.bits & ((uint64_t{1} << digit) - 1));
+    return ones(node.bits & ((uint64_t{1} << digit) - 1));
+  }
+  // Counted in line: without a popcount instruction the library's function is called instead.
+  static int ones(uint64_t bits) {
+    bits -= (bits >> 1) & 0x5555555555555555;
+    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333);
+    bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    return static_cast<int>((bits * 0x0101010101010101) >> 56);
   }
   bool reaches(uint64_t key) const { return height_ >= 10 || (key >> (6 * (height_ + 1))) == 0; }
 

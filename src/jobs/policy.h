@@ -27,11 +27,13 @@ struct Policy {
   /// `las`: GPU seconds after which a job goes to the second queue.
   double las_threshold_gpu_s = 18'000;
 
-  /// Seniority keeps long jobs alive: those that have waited this long in all become tenured,
-  /// oldest first, as long as tenured jobs hold no more than this share of the machine. A tenured
-  /// job yields to priorities and quotas only.
+  /// Seniority keeps long jobs alive: those that have waited `tenure_wait_s` in all may become
+  /// tenured, oldest first. The part of the machine that tenured jobs may hold for one of them to
+  /// join grows with the time it waited, up to `tenure_share` at `tenure_full_wait_s`: the longer
+  /// the queue, the more goes by age. A tenured job yields to priorities and quotas only.
   double tenure_wait_s = 86'400;
-  double tenure_share = 0.5;
+  double tenure_full_wait_s = 8 * 86'400;
+  double tenure_share = 0.8;
 
   /// Projects that used less than their share lately count for more: the ratio to this power,
   /// at most `fairness_span` either way. Use decays with the half-life.

@@ -367,14 +367,15 @@ void Snapshot::enter(JobId id, const Job& job) {
   }
   Bucket& bucket = project.buckets.edit(key);
   if (job.state == JobState::waiting) {
-    if (bucket.waiting.empty()) project.heads.set(head_key(bucket), key);
+    if (bucket.waiting.empty()) project.heads.add(head_key(bucket), key);
     bucket.waiting.set(id, {});
     waiting_.set(id, {});
     ++project.waiting;
+    waiting_gpuless_ += job.spec->shape.task.gpu_milli == 0;
     return;
   }
   if (bucket.running.empty() && job.spec->shape.preemptible) {
-    project.tails.set(tail_key(bucket), key);
+    project.tails.add(tail_key(bucket), key);
   }
   bucket.running.set(id, {});
   ++project.running;
@@ -395,12 +396,13 @@ void Snapshot::leave(JobId id, const Job& job) {
     bucket.waiting.erase(id);
     waiting_.erase(id);
     --project.waiting;
-    if (bucket.waiting.empty()) project.heads.erase(head_key(bucket));
+    waiting_gpuless_ -= job.spec->shape.task.gpu_milli == 0;
+    if (bucket.waiting.empty()) project.heads.remove(head_key(bucket));
   } else {
     bucket.running.erase(id);
     --project.running;
     if (bucket.running.empty() && job.spec->shape.preemptible) {
-      project.tails.erase(tail_key(bucket));
+      project.tails.remove(tail_key(bucket));
     }
     const JobId* due = due_.find(job.due);
     if (due && *due == id) due_.erase(job.due);
@@ -429,9 +431,9 @@ void Snapshot::renew_outlook(ProjectId id) {
   for (auto entry = project.buckets.first(); entry; entry = project.buckets.after(entry->first)) {
     Bucket& bucket = project.buckets.edit(entry->first);
     bucket.score = score(id, bucket.shape, bucket.bin);
-    if (!bucket.waiting.empty()) project.heads.set(head_key(bucket), entry->first);
+    if (!bucket.waiting.empty()) project.heads.add(head_key(bucket), entry->first);
     if (!bucket.running.empty() && shape(bucket.shape).preemptible) {
-      project.tails.set(tail_key(bucket), entry->first);
+      project.tails.add(tail_key(bucket), entry->first);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "jobs/capacity.h"
+#include "jobs/flat_index.h"
 #include "jobs/lifetimes.h"
 #include "jobs/model.h"
 #include "jobs/persistent_map.h"
@@ -36,8 +37,8 @@ struct ProjectState {
   int64_t completions = 0;  ///< since its outlook was last renewed
   double renewed_s = 0;
   PersistentMap<Bucket> buckets;
-  PersistentMap<BucketKey> heads;  ///< buckets with waiting jobs, best first
-  PersistentMap<BucketKey> tails;  ///< buckets with preemptible running jobs, least first
+  FlatIndex heads;  ///< buckets with waiting jobs, best first
+  FlatIndex tails;  ///< buckets with preemptible running jobs, least first
 };
 
 /// Everything a decision depends on, as one value. Copies are cheap (a few pointers) and share
@@ -86,6 +87,8 @@ class Snapshot {
   int64_t tenured_gpu_milli() const { return tenured_gpu_milli_; }
   /// How long a job has waited in all up to now.
   double waited_s(const Job& job) const { return now_s_ - job.submit_s - attained_s(job); }
+  /// Waiting jobs that ask for no GPU.
+  int64_t waiting_gpuless() const { return waiting_gpuless_; }
   bool has_quotas() const { return quotas_ > 0; }
   /// When the next job crosses a bin; infinite if none runs.
   double next_change_s() const;
@@ -127,6 +130,7 @@ class Snapshot {
   JobId next_job_ = 1;
   ProjectId next_project_ = 0;
   int quotas_ = 0;
+  int64_t waiting_gpuless_ = 0;
   int64_t tenured_gpu_milli_ = 0;
   Capacity capacity_;
   Lifetimes lifetimes_;

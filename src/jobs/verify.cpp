@@ -66,10 +66,8 @@ void Snapshot::verify_project(ProjectId id, const ProjectState& state) const {
   });
   DAIS_CHECK(waiting == state.waiting && running == state.running);
   DAIS_CHECK(heads == state.heads.size() && tails == state.tails.size());
-  state.heads.for_each(
-      [&](uint64_t, const BucketKey& key) { DAIS_CHECK(!state.buckets.at(key).waiting.empty()); });
-  state.tails.for_each(
-      [&](uint64_t, const BucketKey& key) { DAIS_CHECK(!state.buckets.at(key).running.empty()); });
+  for (const auto& head : state.heads) DAIS_CHECK(!state.buckets.at(head.value).waiting.empty());
+  for (const auto& tail : state.tails) DAIS_CHECK(!state.buckets.at(tail.value).running.empty());
 }
 
 void Snapshot::verify() const {

@@ -40,6 +40,7 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
   eventually_ = eventually;
   if (!prepared_) prepare(now);
   taken_.clear();
+  none_yields_ = tails_.empty();
   const bool may_reclaim =
       now.has_quotas() && within_any_quota(now, claim.project, claim.shape.total());
   auto later = [](const Tail& a, const Tail& b) {
@@ -54,7 +55,10 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
     std::pop_heap(heap.begin(), heap.end(), later);
     Tail& tail = heap.back();
     const Answer answer = ask(now, claim, tail);
-    if (answer == Answer::last && !may_reclaim) break;
+    if (answer == Answer::last && !may_reclaim) {
+      none_yields_ = looked == 0;
+      break;
+    }
     if (answer == Answer::yields) {
       const Job& job = now.jobs().at(tail.job);
       room.give_back(*job.placement, job.spec->shape);
@@ -87,18 +91,19 @@ void Victims::prepare(const Snapshot& now) {
 
 // Tails of one priority, standing and score form a group, within which the newest job goes first.
 bool Victims::aim(const Snapshot& now, Tail& tail, uint64_t from) const {
-  const auto entry = now.project(tail.project).tails.lower_bound(from);
-  if (!entry) return false;
-  tail.group = entry->first >> 24;
+  const FlatIndex& tails = now.project(tail.project).tails;
+  const auto* entry = tails.lower_bound(from);
+  if (entry == tails.end()) return false;
+  tail.group = entry->key >> 24;
   return newest_before(now, tail, std::numeric_limits<JobId>::max());
 }
 
 bool Victims::newest_before(const Snapshot& now, Tail& tail, JobId bound) const {
   const ProjectState& project = now.project(tail.project);
   tail.job = 0;
-  for (auto entry = project.tails.lower_bound(tail.group << 24);
-       entry && entry->first >> 24 == tail.group; entry = project.tails.after(entry->first)) {
-    const Bucket& bucket = project.buckets.at(*entry->second);
+  for (const auto* entry = project.tails.lower_bound(tail.group << 24);
+       entry != project.tails.end() && entry->key >> 24 == tail.group; ++entry) {
+    const Bucket& bucket = project.buckets.at(entry->value);
     const auto job = bucket.running.before(bound);
     if (!job || job->first <= tail.job) continue;
     tail.job = job->first;

@@ -37,6 +37,8 @@ class Victims {
   /// With `eventually`, minimum run times are taken as over.
   std::optional<Choice> choose(const Snapshot& now, const Claim& claim, bool eventually = false);
 
+  /// True when the last claim ranked too low for even the least valuable job.
+  bool none_yields() const { return none_yields_; }
   /// Forgets what was looked up: to be called after each change of the snapshot.
   void invalidate() { prepared_ = false; }
 
@@ -67,6 +69,7 @@ class Victims {
   std::vector<Tail> tails_;
   bool prepared_ = false;
   bool eventually_ = false;
+  bool none_yields_ = false;
   std::vector<std::pair<ProjectId, Resources>> taken_;  // from leaf projects, by this claim
 };
 
