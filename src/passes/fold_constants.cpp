@@ -7,6 +7,8 @@ namespace {
 /// Folding must not make a model much larger than its file: results above this stay computed,
 /// unless they replace inputs of at least their size.
 constexpr size_t kMaxGrowthBytes = size_t{1} << 20;
+/// In memory only what would not fit is left computed: kernels want their weights constant.
+constexpr size_t kMaxWeightBytes = size_t{1} << 31;
 
 size_t input_bytes(const Node& node) {
   size_t total = 0;
@@ -15,7 +17,7 @@ size_t input_bytes(const Node& node) {
   return total;
 }
 
-bool foldable(const Node& node) {
+bool foldable(const Node& node, size_t max_growth) {
   if (!node.op->pure || !node.regions.empty() || node.in.empty()) return false;
   for (const Value* value : node.in)
     if (value && !value->constant()) return false;
@@ -24,13 +26,14 @@ bool foldable(const Node& node) {
     if (!value->type.is_tensor()) return false;
     if (!shape) continue;
     const size_t bytes = static_cast<size_t>(shape->elements()) * dtype_size(value->type.dtype);
-    if (bytes > kMaxGrowthBytes + 2 * input_bytes(node)) return false;
+    if (bytes > max_growth + 2 * input_bytes(node)) return false;
   }
   return true;
 }
 
+template <size_t max_growth>
 Values fold(Graph& graph, Node& node) {
-  if (!foldable(node)) return {};
+  if (!foldable(node, max_growth)) return {};
   std::vector<Datum> inputs;
   for (const Value* value : node.in) inputs.push_back(value ? Datum(*value->constant()) : Datum());
   std::vector<Datum> results;
@@ -68,10 +71,13 @@ Values fold_known(Graph& graph, Node& node) {
   return {graph.add_constant(std::move(narrow))};
 }
 
-constexpr Rule kRules[] = {{"fold", fold}, {"fold_known", fold_known}};
+constexpr Rule kRules[] = {{"fold", fold<kMaxGrowthBytes>}, {"fold_known", fold_known}};
+constexpr Rule kWeightRules[] = {{"fold_weights", fold<kMaxWeightBytes>},
+                                 {"fold_known", fold_known}};
 
 }  // namespace
 
 bool fold_constants(Graph& graph, const Target&) { return rewrite(graph, kRules); }
+bool fold_weights(Graph& graph, const Target&) { return rewrite(graph, kWeightRules); }
 
 }  // namespace dais

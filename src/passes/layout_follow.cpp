@@ -7,6 +7,7 @@
 #include "ops/depth_to_space/depth_to_space.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/gather/gather.h"
+#include "ops/lrn/lrn.h"
 #include "ops/norm/norm.h"
 #include "ops/pad/pad.h"
 #include "ops/pool/pool.h"
@@ -62,6 +63,9 @@ class Follower {
     if (const auto* pool = node_.as<GlobalLpPool>()) return windowed(*pool);
     if (const auto* norm = node_.as<BatchNormalization>()) return windowed(*norm);
     if (const auto* norm = node_.as<GroupNormalization>()) return windowed(*norm);
+    if (const auto* norm = node_.as<LRN>()) return windowed(*norm);
+    if (const auto* block = node_.as<DepthToSpace>()) return windowed(*block);
+    if (const auto* block = node_.as<SpaceToDepth>()) return windowed(*block);
     if (const auto* resize = node_.as<Resize>()) return resample(*resize);
     if (node_.as<Pad>()) return pad();
     if (node_.as<Slice>()) return slice();

@@ -9,6 +9,7 @@ namespace dais {
 bool fold_constants(Graph& graph, const Target& target);
 bool fold_affine(Graph& graph, const Target& target);
 bool fold_pad(Graph& graph, const Target& target);
+bool fold_weights(Graph& graph, const Target& target);
 bool fuse_conv(Graph& graph, const Target& target);
 bool fuse_matmul_epilogue(Graph& graph, const Target& target);
 bool inline_branches(Graph& graph, const Target& target);
@@ -18,6 +19,8 @@ bool recognize_attention(Graph& graph, const Target& target);
 bool recognize_norms(Graph& graph, const Target& target);
 bool recognize_products(Graph& graph, const Target& target);
 bool recognize_rotary(Graph& graph, const Target& target);
+bool simplify(Graph& graph, const Target& target);
+bool split_conv_transpose(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);
 bool remove_dead(Graph& graph, const Target& target);
 

@@ -8,7 +8,9 @@ std::span<const Pass> portable_passes() {
       {"inline_branches", inline_branches},
       {"share_common", share_common},
       {"fold_constants_again", fold_constants},
+      {"simplify", simplify},
       {"fold_affine", fold_affine},
+      {"simplify_again", simplify},
       {"fold_pad", fold_pad},
       {"recognize_products", recognize_products},
       {"recognize_activations", recognize_activations},
@@ -17,6 +19,7 @@ std::span<const Pass> portable_passes() {
       {"recognize_attention", recognize_attention},
       {"share_common_again", share_common},
       {"fold_recognized", fold_constants},
+      {"fold_recognized", fold_constants},
       {"remove_dead", remove_dead},
   };
   return passes;
@@ -24,9 +27,13 @@ std::span<const Pass> portable_passes() {
 
 std::span<const Pass> target_passes() {
   static constexpr Pass passes[] = {
-      {"layout", layout},           {"fold_permuted", fold_constants},
-      {"fuse_conv", fuse_conv},     {"fuse_matmul_epilogue", fuse_matmul_epilogue},
-      {"remove_dead", remove_dead},
+      {"fold_weights", fold_weights},                  // kernels want constant weights
+      {"split_conv_transpose", split_conv_transpose},  // before layout, which it needs
+      {"layout", layout},                              // leaves constants to fold
+      {"fold_permuted", fold_weights},                 //
+      {"fuse_conv", fuse_conv},                        // before products and chains
+      {"fuse_matmul_epilogue", fuse_matmul_epilogue},  //
+      {"remove_dead", remove_dead},                    //
   };
   return passes;
 }

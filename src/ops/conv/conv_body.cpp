@@ -1,6 +1,8 @@
 #include "ops/conv/conv_body.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 
 #include "ops/conv/conv.h"
@@ -48,8 +50,29 @@ class ChainReader {
 
  private:
   void push(EpilogueStep step, const Node& node) {
-    body_.steps.push_back(std::move(step));
+    simplify(step);
+    EpilogueStep* last = body_.steps.empty() ? nullptr : &body_.steps.back();
+    if (last && step.kind == StepKind::linear && last->kind == StepKind::linear) {
+      last->beta = last->beta * step.alpha + step.beta;
+      last->alpha *= step.alpha;
+    } else {
+      body_.steps.push_back(std::move(step));
+    }
     current_ = node.outs[0];
+  }
+
+  /// One value for all channels needs no list of them.
+  static void simplify(EpilogueStep& step) {
+    const auto& values = step.channels;
+    const auto differs = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>());
+    if (values.empty() || differs != values.end()) return;
+    const float value = values[0];
+    if (step.kind == StepKind::add)
+      step = {.kind = StepKind::linear, .alpha = 1, .beta = value};
+    else if (step.kind == StepKind::mul)
+      step = {.kind = StepKind::linear, .alpha = value};
+    else
+      step = {.kind = StepKind::relu, .alpha = value};
   }
 
   bool read_node(const Node& node) {

@@ -31,8 +31,9 @@ enum class StepKind : uint8_t {
 struct EpilogueStep {
   StepKind kind = StepKind::relu;
   float alpha = 0, beta = 0;
-  std::vector<float> channels = {};  ///< add, mul, prelu: a constant operand, one value per channel
-  int operand = -1;             ///< add, mul: else the input of the node that holds the operand
+  /// add, mul, prelu: a constant operand, one value per channel, not all the same.
+  std::vector<float> channels = {};
+  int operand = -1;  ///< add, mul: else the input of the node that holds the operand
 };
 
 /// A convolution and the elementwise steps that follow it, found in a Conv or ConvTranspose node

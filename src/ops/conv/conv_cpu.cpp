@@ -49,10 +49,6 @@ std::optional<PostOp> function_of(const EpilogueStep& step) {
   }
 }
 
-bool uniform(const std::vector<float>& values) {
-  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
-}
-
 /// Sizes of the activation in logical order: batch, channels, space.
 std::vector<int64_t> logical_dims(const Shape& shape, bool channels_last) {
   const Activation sizes(shape, channels_last);
@@ -66,17 +62,53 @@ std::vector<int64_t> logical_dims(const Shape& shape, bool channels_last) {
 std::optional<PostOp> post_op_of(const EpilogueStep& step, const Shape* operand,
                                  bool channels_last) {
   if (const auto function = function_of(step)) return function;
-  if (!step.channels.empty() && uniform(step.channels)) {
-    const float value = step.channels[0];
-    if (step.kind == StepKind::add) return PostOp::apply(Eltwise::linear, 1, value);
-    if (step.kind == StepKind::mul) return PostOp::apply(Eltwise::linear, value, 0);
-    return PostOp::apply(Eltwise::relu, value);
-  }
   if (step.kind == StepKind::prelu) return std::nullopt;
   const bool add = step.kind == StepKind::add;
   if (step.operand < 0) return add ? PostOp::add_per_channel() : PostOp::mul_per_channel();
   const auto dims = operand ? logical_dims(*operand, channels_last) : std::vector<int64_t>{};
   return add ? PostOp::add(Data::f32, dims) : PostOp::mul(Data::f32, dims);
+}
+
+/// Functions that oneDNN makes of a step, for functions that it knows once only (below).
+std::vector<StepKind> functions_behind(StepKind kind) {
+  if (kind == StepKind::hard_sigmoid) return {StepKind::linear, StepKind::clip};
+  return {kind};
+}
+
+/// The steps as oneDNN can take them; nothing when it cannot. Its 2.x keeps the parameters of each
+/// function once per kernel, so that a second use with others would take the first one's: a second
+/// linear function becomes a product and a sum per channel.
+std::optional<std::vector<EpilogueStep>> onednn_steps(const ConvBody& body) {
+  std::vector<EpilogueStep> out;
+  std::vector<StepKind> used;
+  const Dims& shape = *body.out_type().shape;
+  const auto& channels = shape[channel_axis(shape.size(), conv_channels_last(*body.conv))];
+  for (const EpilogueStep& step : body.steps) {
+    if (!post_op_of(step, nullptr, true)) return std::nullopt;
+    if (!function_of(step)) {
+      out.push_back(step);
+      continue;
+    }
+    bool again = false;
+    for (const StepKind kind : functions_behind(step.kind)) {
+      again |= std::find(used.begin(), used.end(), kind) != used.end();
+      used.push_back(kind);
+    }
+    if (!again) {
+      out.push_back(step);
+      continue;
+    }
+    if (step.kind != StepKind::linear || !channels.is_constant()) return std::nullopt;
+    const auto count = static_cast<size_t>(*channels.constant());
+    const auto per_channel = [&](StepKind kind, float value) {
+      EpilogueStep made{.kind = kind};
+      made.channels.assign(count, value);
+      out.push_back(std::move(made));
+    };
+    if (step.alpha != 1) per_channel(StepKind::mul, step.alpha);
+    if (step.beta != 0) per_channel(StepKind::add, step.beta);
+  }
+  return out;
 }
 
 /// Copies one activation between row-major and channels-last order.
@@ -230,7 +262,9 @@ int64_t group_of(const Node& conv) {
 class ConvKernel : public Kernel {
  public:
   explicit ConvKernel(const KernelQuery& query)
-      : body_(*find_conv_body(query.node).body), loops_(conv_loops(query.isa)) {}
+      : body_(*find_conv_body(query.node).body), loops_(conv_loops(query.isa)) {
+    body_.steps = *onednn_steps(body_);
+  }
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
     const Shape& w = weight_shape(sizes);
@@ -252,7 +286,7 @@ class ConvKernel : public Kernel {
     for (const EpilogueStep& step : body_.steps) {
       if (step.operand >= 0)
         bound->post.push_back(operand_of(step.operand, sizes, relayout, *bound));
-      else if (!step.channels.empty() && !uniform(step.channels))
+      else if (!step.channels.empty())
         bound->post.push_back({.fixed = step.channels.data()});
     }
     bound->seal();
@@ -340,11 +374,7 @@ Verdict accepts(const KernelQuery& query) {
   if (!onednn::unavailable().empty()) return no(onednn::unavailable());
   const FoundBody found = find_conv_body(query.node);
   if (!found.body) return no(found.reason);
-  for (const EpilogueStep& step : found.body->steps)
-    if (!post_op_of(step, nullptr, true)) return no("oneDNN has no such step");
-  if (!found.body->weights() && !query.node.as<Fused>() && found.body->w < 0)
-    return no("the weights are neither constant nor an input");
-  return yes();
+  return onednn_steps(*found.body) ? yes() : no("oneDNN has no such step");
 }
 
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {

@@ -4,6 +4,7 @@
 #include "ir/inference.h"
 #include "ops/dims.h"
 #include "ops/transpose/strided_copy.h"
+#include "ops/window.h"
 
 namespace dais {
 namespace {
@@ -20,20 +21,26 @@ template <typename Struct, typename Context>
 int64_t checked_block(const Context& c, size_t rank) {
   const int64_t block = c.template attrs<Struct>().blocksize;
   if (block < 1 || block > (1 << 20)) c.fail("the block size is " + std::to_string(block));
-  if (rank != 4) c.fail("the input is of rank " + std::to_string(rank) + ", not 4 (NCHW)");
+  if (rank != 4) c.fail("the input is of rank " + std::to_string(rank) + ", not 4");
   return block;
 }
 
 template <typename Context>
 Dims spread(const Context& c, const Dims& in) {
   const int64_t block = checked_block<DepthToSpace>(c, in.size());
-  return {in[0], exact(c, in[1], block * block), in[2] * block, in[3] * block};
+  const bool last = c.template attrs<DepthToSpace>().channels_last;
+  const Dims space = space_of(in, last);
+  return activation_dims(in[0], exact(c, in[channel_axis(4, last)], block * block),
+                         {space[0] * block, space[1] * block}, last);
 }
 
 template <typename Context>
 Dims stacked(const Context& c, const Dims& in) {
   const int64_t block = checked_block<SpaceToDepth>(c, in.size());
-  return {in[0], in[1] * (block * block), exact(c, in[2], block), exact(c, in[3], block)};
+  const bool last = c.template attrs<SpaceToDepth>().channels_last;
+  const Dims space = space_of(in, last);
+  return activation_dims(in[0], in[channel_axis(4, last)] * (block * block),
+                         {exact(c, space[0], block), exact(c, space[1], block)}, last);
 }
 
 void infer_spread(Inference& c) {
@@ -49,43 +56,47 @@ void infer_stacked(Inference& c) {
   c.set(0, c.dtype(0), stacked(c, c.shape(0)));
 }
 
-/// Steps through a tensor of blocks [N, C, H, block, W, block] held as [N, C, H·block, W·block].
-Strides pixel_steps(int64_t channels, int64_t height, int64_t width, int64_t block) {
-  const int64_t line = width * block, plane = line * height * block;
-  return {channels * plane, plane, line * block, line, block, 1};
-}
+/// Both tensors as blocks [N, C, H, block, W, block].
+struct Blocks {
+  Shape space;
+  Strides pixels, channels;  ///< steps in the large picture and in the one of many channels
 
-/// The same space held as [N, channels·block², H, W]: channel steps by mode.
-Strides channel_steps(int64_t channels, int64_t height, int64_t width, int64_t block, bool inner) {
-  const int64_t plane = height * width, pixel = inner ? plane : channels * plane;
-  return {channels * block * block * plane,
-          inner ? plane * block * block : plane,
-          width,
-          pixel * block,
-          1,
-          pixel};
-}
+  /// `inner`: the pixel within a block is the inner part of the channel number.
+  Blocks(const Shape& pixel_shape, int64_t block, bool channels_last, bool inner) {
+    const Activation sizes(pixel_shape, channels_last);
+    const int64_t depth = sizes.channels, square = block * block;
+    const int64_t height = sizes.space[0] / block, width = sizes.space[1] / block;
+    space = {sizes.batch, depth, height, block, width, block};
+    // Numbers of values between neighbouring pixels and channels of either tensor.
+    const int64_t pixel = channels_last ? depth : 1, line = width * block * pixel;
+    const int64_t plane = channels_last ? 1 : height * block * line;
+    pixels = {depth * height * width * square, plane, line * block, line, pixel * block, pixel};
+    const int64_t place = channels_last ? depth * square : 1;
+    const int64_t channel = channels_last ? 1 : height * width;
+    const int64_t part = channel * (inner ? 1 : depth);
+    channels = {depth * height * width * square,
+                channel * (inner ? square : 1),
+                width * place,
+                part * block,
+                place,
+                part};
+  }
+};
 
 void depth_to_space(Call& c) {
   const Tensor& x = c.in(0);
-  const Shape shape = shape_of(spread(c, dims_of(x.shape())));
   const auto& attrs = c.attrs<DepthToSpace>();
-  const int64_t height = x.shape()[2], width = x.shape()[3], block = attrs.blocksize;
-  Tensor& y = c.out(0, shape);
-  copy_strided({shape[0], shape[1], height, block, width, block}, x, 0,
-               channel_steps(shape[1], height, width, block, attrs.mode == "CRD"), y, 0,
-               pixel_steps(shape[1], height, width, block));
+  const Shape shape = shape_of(spread(c, dims_of(x.shape())));
+  const Blocks blocks(shape, attrs.blocksize, attrs.channels_last, attrs.mode == "CRD");
+  copy_strided(blocks.space, x, 0, blocks.channels, c.out(0, shape), 0, blocks.pixels);
 }
 
 void space_to_depth(Call& c) {
   const Tensor& x = c.in(0);
+  const auto& attrs = c.attrs<SpaceToDepth>();
   const Shape shape = shape_of(stacked(c, dims_of(x.shape())));
-  const int64_t channels = x.shape()[1], height = shape[2], width = shape[3];
-  const int64_t block = c.attrs<SpaceToDepth>().blocksize;
-  Tensor& y = c.out(0, shape);
-  copy_strided({shape[0], channels, height, block, width, block}, x, 0,
-               pixel_steps(channels, height, width, block), y, 0,
-               channel_steps(channels, height, width, block, false));
+  const Blocks blocks(x.shape(), attrs.blocksize, attrs.channels_last, false);
+  copy_strided(blocks.space, x, 0, blocks.pixels, c.out(0, shape), 0, blocks.channels);
 }
 
 }  // namespace

@@ -176,35 +176,6 @@ void reference_group(Call& c) {
                    static_cast<double>(attrs.epsilon), attrs.channels_last);
 }
 
-void reference_lrn(Call& c) {
-  const auto& attrs = c.attrs<LRN>();
-  const Tensor& x = c.in(0);
-  c.require(x.rank() >= 2 && attrs.size >= 1, "X must have a channel axis, size be positive");
-  const Activation sizes(x.shape(), false);
-  const WideView<double> values(x);
-  const int64_t cells = sizes.cells(), channels = sizes.channels;
-  const int64_t before = (attrs.size - 1) / 2, after = attrs.size - 1 - before;
-  std::vector<double> out(static_cast<size_t>(x.elements()));
-  std::vector<double> sums(static_cast<size_t>(cells));
-  for (int64_t row = 0; row < sizes.batch * channels; ++row) {
-    const int64_t channel = row % channels, first = row - channel;
-    std::fill(sums.begin(), sums.end(), 0);
-    const int64_t low = std::max<int64_t>(channel - before, 0);
-    const int64_t high = std::min(channels - 1, channel + after);
-    for (int64_t k = low; k <= high; ++k) {
-      const double* from = values.data() + (first + k) * cells;
-      for (int64_t i = 0; i < cells; ++i) sums[static_cast<size_t>(i)] += from[i] * from[i];
-    }
-    const double share = static_cast<double>(attrs.alpha) / static_cast<double>(attrs.size);
-    for (int64_t i = 0; i < cells; ++i)
-      out[static_cast<size_t>(row * cells + i)] =
-          values[row * cells + i] /
-          std::pow(static_cast<double>(attrs.bias) + share * sums[static_cast<size_t>(i)],
-                   static_cast<double>(attrs.beta));
-  }
-  store_wide(c.out(0, x.shape()), 0, out.data(), x.elements());
-}
-
 }  // namespace
 
 Moments moments_of(const double* values, int64_t count) {
@@ -242,19 +213,12 @@ const Op GroupNormalization::op{
     .reference = reference_group,
     .onnx = {{"GroupNormalization", 18}},
 };
-const Op LRN::op{
-    .name = "lrn",
-    .attrs = &AttrsOf<LRN>::info,
-    .infer = infer_same,
-    .reference = reference_lrn,
-    .onnx = {{"LRN"}},
-};
 
 namespace ops {
 void define_norm(OpRegistry& registry) {
   for (const Op* op : {&BatchNormalization::op, &InstanceNormalization::op, &GroupNormalization::op,
                        &LayerNormalization::op, &RMSNormalization::op, &LpNormalization::op,
-                       &MeanVarianceNormalization::op, &LRN::op})
+                       &MeanVarianceNormalization::op})
     registry.add(*op);
   define_norm_contrib(registry);
 }

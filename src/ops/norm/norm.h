@@ -85,15 +85,4 @@ struct MeanVarianceNormalization {
   static const Op op;
 };
 
-/// x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ^ beta.
-struct LRN {
-  float alpha = 1e-4f;
-  float beta = 0.75f;
-  float bias = 1;
-  int64_t size = 1;
-  static constexpr auto fields = std::tuple{field("alpha", &LRN::alpha), field("beta", &LRN::beta),
-                                            field("bias", &LRN::bias), field("size", &LRN::size)};
-  static const Op op;
-};
-
 }  // namespace dais

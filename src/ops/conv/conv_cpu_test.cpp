@@ -1,0 +1,209 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "api/compile.h"
+#include "ops/conv/conv.h"
+#include "ops/conv_transpose/conv_transpose.h"
+#include "ops/elementwise/elementwise.h"
+#include "runtime/session.h"
+
+namespace dais {
+namespace {
+
+/// Pseudo-random values in [-1, 1), the same in each run.
+class Noise {
+ public:
+  Tensor tensor(const Shape& shape) {
+    Tensor out(DType::f32, shape);
+    for (float& value : out.data<float>()) value = next();
+    return out;
+  }
+
+ private:
+  float next() {
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<float>(static_cast<int32_t>(state_ >> 32)) * 0x1p-31F;
+  }
+  uint64_t state_ = 88172645463325252ULL;
+};
+
+using Build = std::function<Value*(Graph&, Noise&, Value* x)>;
+
+struct Built {
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  Tensor x;
+};
+
+Built build(const Shape& shape, const Build& body) {
+  Built out;
+  Noise noise;
+  out.x = noise.tensor(shape);
+  Value* x = out.graph->add_input(Type::of(out.x), "x");
+  Value* y = body(*out.graph, noise, x);
+  out.graph->rename(*y, "y");
+  out.graph->outputs.push_back(y);
+  return out;
+}
+
+/// Runs the graph on reference loops and with every pass and kernel, and compares relative to the
+/// largest value.
+void expect_same(const Shape& shape, const Build& body, double tolerance = 3e-5) {
+  Built built = build(shape, body);
+  const std::vector<Datum> inputs{built.x};
+  CompileOptions options;
+  Session tuned(compile(built.graph->clone(), options).plan);
+  options.optimize = Optimize::off;
+  Session plain(compile(built.graph->clone(), options).plan);
+  const Tensor& expected = plain.run(inputs)[0].tensor;
+  const Tensor& got = tuned.run(inputs)[0].tensor;
+  EXPECT_EQ(got.shape(), expected.shape());
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    largest = std::max(largest, std::abs(expected.to_double(i)));
+    difference = std::max(difference, std::abs(expected.to_double(i) - got.to_double(i)));
+  }
+  EXPECT_LE(difference, tolerance * largest);
+  EXPECT_TRUE(tuned.refused_steps().empty());
+}
+
+Value* constant(Graph& graph, Noise& noise, const Shape& shape) {
+  return graph.add_constant(noise.tensor(shape));
+}
+
+Value* scalar(Graph& graph, float value) { return graph.add_constant(Tensor::scalar(value)); }
+
+struct Layer {
+  Shape x;
+  int64_t out = 16;
+  std::vector<int64_t> kernel, pads, strides, dilations;
+  int64_t group = 1;
+};
+
+Value* convolve(Graph& graph, Noise& noise, Value* x, const Layer& layer) {
+  Shape w{layer.out, layer.x[1] / layer.group};
+  for (const int64_t size : layer.kernel) w.push_back(size);
+  Conv attrs;
+  attrs.pads = layer.pads;
+  attrs.strides = layer.strides;
+  attrs.dilations = layer.dilations;
+  attrs.group = layer.group;
+  return graph.add(attrs, {x, constant(graph, noise, w), constant(graph, noise, Shape{layer.out})});
+}
+
+const Layer kLayers[] = {
+    {{1, 16, 9, 11}, 32, {3, 3}, {1, 1, 1, 1}, {}, {}, 1},
+    {{2, 16, 9, 11}, 24, {1, 1}, {}, {}, {}, 1},
+    {{1, 48, 7, 5}, 64, {1, 1}, {}, {2, 2}, {}, 1},
+    {{1, 64, 12, 13}, 64, {3, 3}, {1, 1, 1, 1}, {}, {}, 1},
+    {{1, 64, 12, 13}, 64, {3, 3}, {2, 2, 2, 2}, {}, {2, 2}, 1},
+    {{1, 3, 15, 17}, 24, {3, 3}, {0, 0, 1, 1}, {2, 2}, {}, 1},
+    {{2, 24, 9, 10}, 24, {3, 3}, {1, 1, 1, 1}, {}, {}, 24},
+    {{1, 40, 11, 10}, 40, {5, 5}, {2, 2, 2, 2}, {2, 2}, {}, 40},
+    {{1, 36, 11, 10}, 36, {3, 3}, {1, 1, 1, 1}, {1, 2}, {}, 36},
+    {{1, 12, 9, 9}, 24, {3, 3}, {1, 1, 1, 1}, {}, {}, 3},
+    {{1, 8, 20}, 12, {3}, {1, 1}, {}, {}, 1},
+    {{1, 4, 5, 6, 7}, 8, {3, 3, 3}, {1, 1, 1, 1, 1, 1}, {}, {}, 1},
+};
+
+TEST(ConvCpu, AgreesWithReferenceForWindowsOfEveryKind) {
+  for (const Layer& layer : kLayers) {
+    SCOPED_TRACE(layer.x.text() + " -> " + std::to_string(layer.out));
+    expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+      return convolve(graph, noise, x, layer);
+    });
+  }
+}
+
+using Tail = std::function<Value*(Graph&, Noise&, Value* y)>;
+
+Value* channelwise(Graph& graph, Noise& noise, const Value* y) {
+  Shape shape;
+  shape.resize(y->type.shape->size() - 1);
+  shape[0] = *(*y->type.shape)[1].constant();
+  return constant(graph, noise, shape);
+}
+
+const Tail kTails[] = {
+    [](Graph& g, Noise&, Value* y) { return g.add(Relu{}, {y}); },
+    [](Graph& g, Noise&, Value* y) { return g.add(LeakyRelu{.alpha = 0.1F}, {y}); },
+    [](Graph& g, Noise&, Value* y) {
+      return g.add(Clip{}, {y, scalar(g, -0.3F), scalar(g, 0.7F)});
+    },
+    [](Graph& g, Noise&, Value* y) {
+      return g.add(Mul{}, {y, g.add(Sigmoid{}, {y})});
+    },
+    [](Graph& g, Noise&, Value* y) { return g.add(Sigmoid{}, {y}); },
+    [](Graph& g, Noise&, Value* y) { return g.add(Tanh{}, {y}); },
+    [](Graph& g, Noise&, Value* y) { return g.add(Elu{.alpha = 0.7F}, {y}); },
+    [](Graph& g, Noise&, Value* y) { return g.add(Gelu{}, {y}); },
+    [](Graph& g, Noise&, Value* y) { return g.add(HardSigmoid{}, {y}); },
+    [](Graph& g, Noise&, Value* y) {
+      Value* z = g.add(HardSwish{}, {y});
+      return g.add(Add{}, {g.add(Mul{}, {z, scalar(g, 0.9F)}), scalar(g, 0.2F)});
+    },
+    [](Graph& g, Noise& noise, Value* y) {
+      Value* z = g.add(Relu{}, {y});
+      z = g.add(Mul{}, {z, channelwise(g, noise, y)});
+      return g.add(Relu{}, {g.add(Add{}, {z, channelwise(g, noise, y)})});
+    },
+    [](Graph& g, Noise& noise, Value* y) {
+      return g.add(PRelu{}, {y, channelwise(g, noise, y)});
+    },
+};
+
+TEST(ConvCpu, AppliesWhatFollowsInItsOrder) {
+  for (const Layer& layer : kLayers)
+    for (size_t tail = 0; tail < std::size(kTails); ++tail) {
+      SCOPED_TRACE(layer.x.text() + " -> " + std::to_string(layer.out) + ", tail " +
+                   std::to_string(tail));
+      expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+        return kTails[tail](graph, noise, convolve(graph, noise, x, layer));
+      });
+    }
+}
+
+TEST(ConvCpu, AddsAnotherBranchBeforeTheActivation) {
+  for (const Layer& layer : kLayers) {
+    SCOPED_TRACE(layer.x.text() + " -> " + std::to_string(layer.out));
+    expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+      Value* one = graph.add(Relu{}, {convolve(graph, noise, x, layer)});
+      Value* two = convolve(graph, noise, x, layer);
+      return graph.add(Relu{}, {graph.add(Add{}, {one, two})});
+    });
+  }
+}
+
+TEST(ConvCpu, TransposedConvolutionAgreesWithReference) {
+  struct Case {
+    Shape x, w;
+    std::vector<int64_t> strides, pads;
+    int64_t group;
+  };
+  const Case cases[] = {{{1, 24, 7, 5}, {24, 24, 2, 2}, {2, 2}, {}, 1},
+                        {{2, 24, 7, 5}, {24, 1, 2, 2}, {2, 2}, {}, 1},
+                        {{1, 16, 6, 7}, {16, 8, 3, 3}, {2, 2}, {1, 1, 1, 1}, 1},
+                        {{1, 16, 6, 7}, {16, 4, 4, 4}, {2, 2}, {1, 1, 1, 1}, 2}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.x.text() + " by " + one.w.text());
+    expect_same(one.x, [&](Graph& graph, Noise& noise, Value* x) {
+      ConvTranspose attrs;
+      attrs.strides = one.strides;
+      attrs.pads = one.pads;
+      attrs.group = one.group;
+      Value* y = graph.add(attrs, {x, constant(graph, noise, one.w),
+                                   constant(graph, noise, Shape{one.w[1] * one.group})});
+      return graph.add(Relu{}, {y});
+    });
+  }
+}
+
+TEST(ConvCpu, PacksWeightsThatArriveAtRunTime) {
+  expect_same({1, 4, 3, 3}, [](Graph& graph, Noise& noise, Value* x) {
+    return graph.add(Conv{}, {constant(graph, noise, {1, 4, 8, 9}), x});
+  });
+}
+
+}  // namespace
+}  // namespace dais
