@@ -20,6 +20,10 @@ DAIS_GEMM_LEVEL(plain)
 DAIS_GEMM_LEVEL(avx2)
 DAIS_GEMM_LEVEL(avx512)
 #undef DAIS_GEMM_LEVEL
+namespace amx {
+int64_t gemm_tiles_scratch();
+bool gemm_tiles(const cpu::GemmBlock&, int64_t, int64_t, int64_t, int64_t, uint16_t*);
+}  // namespace amx
 
 namespace cpu {
 namespace {
@@ -51,6 +55,23 @@ int64_t useful_threads(const GemmBlock& block) {
   return static_cast<int64_t>(std::max({flops / 5e5, bytes / 1e5, 1.0}));
 }
 
+/// From how many rows on the tile unit pays: cutting up B costs as much as multiplying with
+/// some 40.
+constexpr int64_t kTileRows = 48, kTileDepth = 32;
+
+bool uses_tiles(Isa isa, const GemmBlock& block, int64_t rows) {
+  return isa == Isa::amx && block.packed && rows >= kTileRows && block.depth >= kTileDepth;
+}
+
+/// Rows [m0, m1) of panels [p0, p1) on the calling thread.
+void run_part(Isa isa, const GemmBlock& block, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+  if (uses_tiles(isa, block, m1 - m0)) {
+    thread_local const PageMemory scratch(static_cast<size_t>(amx::gemm_tiles_scratch()));
+    if (amx::gemm_tiles(block, m0, m1, p0, p1, scratch.as<uint16_t>())) return;
+  }
+  loops(isa).block(block, m0, m1, p0, p1);
+}
+
 }  // namespace
 
 PageMemory::PageMemory(size_t bytes) : bytes_(bytes) {
@@ -64,6 +85,16 @@ PageMemory::PageMemory(size_t bytes) : bytes_(bytes) {
 }
 
 PageMemory::~PageMemory() { std::free(data_); }
+
+void release_pages(const void* data, size_t bytes) {
+#ifdef MADV_PAGEOUT
+  constexpr uintptr_t kPage = 4096;
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (address + kPage - 1) / kPage * kPage;
+  const uintptr_t last = (address + bytes) / kPage * kPage;
+  if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_PAGEOUT);
+#endif
+}
 
 int64_t gemm_panel_columns(Isa isa) { return loops(isa).panel_columns(); }
 
@@ -101,7 +132,7 @@ void gemm_set_plain(Isa isa, GemmBlock& block, const float* b, int64_t row) {
 
 void gemm_serial(Isa isa, const GemmBlock& block) {
   if (block.rows <= 0 || block.columns <= 0) return;
-  loops(isa).block(block, 0, block.rows, 0, panels_of(isa, block.columns));
+  run_part(isa, block, 0, block.rows, 0, panels_of(isa, block.columns));
 }
 
 void gemm(Isa isa, const GemmBlock& block) {
@@ -114,8 +145,8 @@ void gemm(Isa isa, const GemmBlock& block) {
   parallel_for(across * down, 1, [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
       const int64_t i = part / across, j = part % across;
-      loops(isa).block(block, block.rows * i / down, block.rows * (i + 1) / down,
-                       panels * j / across, panels * (j + 1) / across);
+      run_part(isa, block, block.rows * i / down, block.rows * (i + 1) / down, panels * j / across,
+               panels * (j + 1) / across);
     }
   });
 }

@@ -146,8 +146,10 @@ Vf apply(const GemmStep& step, Vf v, int64_t row, int64_t column, int64_t count)
   return v;
 }
 
+}  // namespace
+
 /// Steps over a tile of C that was just stored.
-void finish(const GemmBlock& g, int64_t row0, int64_t rows, int64_t column0, int64_t columns) {
+void gemm_finish(const GemmBlock& g, int64_t row0, int64_t rows, int64_t column0, int64_t columns) {
   for (int64_t r = row0; r < row0 + rows; ++r)
     for (int64_t n = column0; n < column0 + columns; n += kLanes) {
       const int64_t count = column0 + columns - n;
@@ -157,6 +159,8 @@ void finish(const GemmBlock& g, int64_t row0, int64_t rows, int64_t column0, int
       store_first(c, v, count);
     }
 }
+
+namespace {
 
 int64_t parts(int64_t count, int64_t most) { return (count + most - 1) / most; }
 
@@ -177,7 +181,7 @@ void run_panels(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t 
       tile_of(last - first,
               whole)({g.a + first * g.a_row + k0, g.a_row, panel, g.b_row, k1 - k0,
                       g.c + first * g.c_row + column, g.c_row, columns, k0 > 0, ahead});
-      if (k1 == g.depth && g.step_count > 0) finish(g, first, last - first, column, columns);
+      if (k1 == g.depth && g.step_count > 0) gemm_finish(g, first, last - first, column, columns);
     }
   }
 }

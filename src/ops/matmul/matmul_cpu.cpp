@@ -235,6 +235,7 @@ class ProductKernel : public Kernel {
         static_cast<size_t>(cpu::gemm_packed_floats(prepared_.isa, depth, columns)));
     cpu::gemm_pack(prepared_.isa, values.data(), turned ? 1 : columns, turned ? depth : 1, depth,
                    columns, prepared_.packed->as<float>());
+    cpu::release_pages(b.raw(), b.bytes());
   }
 
   Prepared prepared_;

@@ -41,6 +41,8 @@ class NbitsWeights {
       for (int64_t panel = first; panel < last; ++panel) pack(panel, scales, offsets);
     });
     bytes_ = nullptr;
+    for (size_t i : {1, 2})
+      cpu::release_pages(query.constant(i)->raw(), query.constant(i)->bytes());
   }
 
   int64_t panels() const { return (attrs_.columns + kColumns - 1) / kColumns; }
