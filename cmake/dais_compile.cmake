@@ -78,8 +78,10 @@ function(dais_simd_source source)
     add_library(${object} OBJECT ${source})
     target_link_libraries(${object} PRIVATE dais_options)
     target_include_directories(${object} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-    # GCC takes the undefined operands inside its own vector headers for mistakes of ours.
+    # GCC takes the undefined operands inside its own vector headers for mistakes of ours. Nobody
+    # reads errno or floating-point flags, and loops with selections need that to vectorise.
     target_compile_options(${object} PRIVATE -O3 -Wno-maybe-uninitialized -Wno-uninitialized
+      -fno-math-errno -fno-trapping-math
       ${DAIS_ISA_${isa}_FLAGS})
     target_compile_definitions(${object} PRIVATE DAIS_ISA=${isa}
       DAIS_ISA_LEVEL=${DAIS_ISA_LEVEL_${isa}})

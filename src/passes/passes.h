@@ -11,6 +11,7 @@ bool fold_affine(Graph& graph, const Target& target);
 bool fold_pad(Graph& graph, const Target& target);
 bool fold_weights(Graph& graph, const Target& target);
 bool fuse_conv(Graph& graph, const Target& target);
+bool fuse_elementwise(Graph& graph, const Target& target);
 bool fuse_matmul_epilogue(Graph& graph, const Target& target);
 bool inline_branches(Graph& graph, const Target& target);
 bool layout(Graph& graph, const Target& target);

@@ -33,6 +33,7 @@ std::span<const Pass> target_passes() {
       {"fold_permuted", fold_weights},                 //
       {"fuse_conv", fuse_conv},                        // before products and chains
       {"fuse_matmul_epilogue", fuse_matmul_epilogue},  //
+      {"fuse_elementwise", fuse_elementwise},          // what the others have left
       {"remove_dead", remove_dead},                    //
   };
   return passes;

@@ -3,86 +3,9 @@
 #include <array>
 
 #include "ir/op.h"
+#include "ops/elementwise/scalar.h"
 
 namespace dais {
-
-/// Every scalar function of the family, by number of operands. A fused loop is a list of these.
-enum class Scalar : uint8_t {
-  // one operand
-  abs,
-  acos,
-  acosh,
-  asin,
-  asinh,
-  atan,
-  atanh,
-  ceil,
-  cos,
-  cosh,
-  erf,
-  exp,
-  floor,
-  log,
-  neg,
-  reciprocal,
-  round,
-  sigmoid,
-  sign,
-  sin,
-  sinh,
-  sqrt,
-  tan,
-  tanh,
-  logical_not,
-  bitwise_not,
-  is_nan,
-  is_inf,
-  relu,
-  leaky_relu,
-  elu,
-  celu,
-  selu,
-  hard_sigmoid,
-  hard_swish,
-  softplus,
-  softsign,
-  thresholded_relu,
-  shrink,
-  mish,
-  swish,
-  gelu,
-  gelu_tanh,
-  // two operands, broadcasting
-  add,
-  sub,
-  mul,
-  div,
-  pow,
-  mod_floor,
-  mod_trunc,
-  logical_and,
-  logical_or,
-  logical_xor,
-  equal,
-  less,
-  less_or_equal,
-  greater,
-  greater_or_equal,
-  shift_left,
-  shift_right,
-  bitwise_and,
-  bitwise_or,
-  bitwise_xor,
-  prelu,
-  // any number of operands, broadcasting
-  min,
-  max,
-  sum,
-  mean,
-  // three operands
-  clip,
-  where,
-};
 
 /// A scalar function with its parameters: all that a fused loop needs to know about a node.
 /// Parameters by function: leaky_relu, elu, celu, thresholded_relu, swish {alpha}; selu {alpha,
