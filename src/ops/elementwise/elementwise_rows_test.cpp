@@ -26,7 +26,9 @@ int check_unary(const ElementwiseRow& row, const Tensor& x) {
   graph.outputs =
       graph.add_node(*row.op, std::move(attrs), {graph.add_input(Type::of(x), "x")}).outs;
   const Datum data[] = {x};
-  return check_rows(graph, data, kRounding);
+  // The tail of the normal distribution goes through a logarithm, which costs a digit.
+  const bool tail = row.function == Scalar::gelu;
+  return check_rows(graph, data, tail ? RowTolerance{2e-6, 3e-7} : kRounding);
 }
 
 TEST(ElementwiseRows, UnaryFunctions) {

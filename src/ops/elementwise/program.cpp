@@ -180,6 +180,7 @@ class Compiler {
     step.out = logical ? Lane::u8 : step.lane;
     const TileLoops& loops = tile_loops(Isa::plain);
     if (loops.function(step.scalar, step.lane, 0)) return push(step);
+    if (step.lane == Lane::f32) return apply_in_double(step, logical);
     const ScalarLoops reference = scalar_loops(step.scalar);
     if (step.lane == Lane::f64) step.real = reference.real;
     if (step.lane == Lane::i64) step.whole = reference.integer;
@@ -189,11 +190,19 @@ class Compiler {
     }
     step.out = step.lane;
     const int number = push(step);
-    if (!logical) return number;
-    return push({.kind = TileStep::Kind::convert,
-                 .lane = step.lane,
-                 .out = Lane::u8,
-                 .in = {number, -1, -1}});
+    return logical ? converted(number, step.lane, Lane::u8) : number;
+  }
+
+  int converted(int number, Lane from, Lane to) {
+    return push({.kind = TileStep::Kind::convert, .lane = from, .out = to, .in = {number, -1, -1}});
+  }
+
+  int apply_in_double(TileStep step, bool logical) {
+    for (int& in : step.in)
+      if (in >= 0) in = converted(in, Lane::f32, Lane::f64);
+    step.lane = Lane::f64;
+    const int number = apply(step, logical);
+    return number < 0 || logical ? number : converted(number, Lane::f64, Lane::f32);
   }
 
   int add_function(const Node& node, const ScalarCall& call, Lane lane) {
