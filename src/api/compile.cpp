@@ -4,6 +4,7 @@
 
 #include "backends/cpu/isa.h"
 #include "base/threads.h"
+#include "ops/fused/fused.h"
 
 namespace dais {
 namespace {
@@ -26,11 +27,43 @@ class CpuTarget : public Target {
   int threads_;
 };
 
+/// The graph for fixed sizes: inference runs anew from the inputs on, with fused nodes opened, and
+/// the passes use what it finds.
+std::unique_ptr<Graph> specialize(const Graph& graph, std::span<const Shape> inputs,
+                                  const CompileOptions& options) {
+  const auto open = graph.clone();
+  std::vector<Node*> fused;
+  for (const auto& node : open->nodes())
+    if (node->as<Fused>()) fused.push_back(node.get());
+  for (Node* node : fused) {
+    Graph::InsertBefore place(*open, node);
+    const Values results = node->op->decompose(*open, *node);
+    for (size_t i = 0; i < results.size(); ++i) open->replace_uses(node->outs[i], results[i]);
+    open->erase(*node);
+  }
+  auto out = std::make_unique<Graph>();
+  out->name = graph.name;
+  Values arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& input = *open->inputs[i];
+    const Dims dims(inputs[i].begin(), inputs[i].end());
+    arguments.push_back(out->add_input(Type::tensor(input.type.dtype, dims), input.name));
+  }
+  out->outputs = open->inline_into(*out, arguments);
+  optimize(*out, options);
+  return out;
+}
+
 PlanOptions plan_options(const CompileOptions& options) {
   PlanOptions out;
   out.threads = options.threads > 0 ? options.threads : usable_cores();
   out.isa = options.isa.value_or(cpu::isa());
   out.kernels = options.optimize != Optimize::off;
+  if (options.optimize == Optimize::full)
+    out.specialize = [narrow = options](const Graph& graph, std::span<const Shape> inputs) mutable {
+      narrow.verify_passes = false;
+      return specialize(graph, inputs, narrow);
+    };
   return out;
 }
 

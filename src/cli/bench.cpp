@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/run_options.h"
@@ -41,23 +42,27 @@ struct Layer {
   Cost cost;
 };
 
-/// Median over several profiled runs, per step, slowest first.
+/// Median over several profiled runs, per step (also of regions), slowest first.
 std::vector<Layer> measure_layers(Session& session, const std::vector<Datum>& inputs) {
   constexpr int kRuns = 7;
-  std::vector<std::vector<double>> times(session.plan().steps().size());
+  std::map<std::pair<const Plan*, size_t>, std::vector<double>> times;
   std::vector<StepTime> profile;
   for (int i = 0; i < kRuns; ++i) {
     session.run(inputs, &profile);
-    for (const StepTime& step : profile) times[step.step].push_back(step.seconds);
+    // A step inside a loop runs many times.
+    std::map<std::pair<const Plan*, size_t>, double> sums;
+    for (const StepTime& step : profile) sums[{step.plan, step.step}] += step.seconds;
+    for (const auto& [step, seconds] : sums) times[step].push_back(seconds);
   }
   std::vector<Layer> layers;
-  for (size_t i = 0; i < times.size(); ++i) {
-    const Step& step = session.plan().steps()[i];
-    std::nth_element(times[i].begin(), times[i].begin() + kRuns / 2, times[i].end());
+  for (auto& [key, runs] : times) {
+    const Step& step = key.first->steps()[key.second];
+    const auto middle = runs.begin() + std::ssize(runs) / 2;
+    std::nth_element(runs.begin(), middle, runs.end());
     Layer layer{step.node->name,
                 std::string(step.node->op->name),
                 step.row ? std::string(step.row->name) : "reference",
-                times[i][kRuns / 2],
+                *middle,
                 {}};
     layers.push_back(std::move(layer));
   }

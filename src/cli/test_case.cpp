@@ -16,13 +16,14 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using onnx::Model;
 
-/// Runs a model once on the given inputs.
+/// Runs a model on the given inputs and gives the results of the last run.
 std::vector<Datum> run_model(const Model& model, const std::vector<Datum>& inputs,
-                             const std::string& optimize) {
+                             const Running& running) {
   CompileOptions options;
-  options.optimize = optimize_from_name(optimize);
+  options.optimize = optimize_from_name(running.optimize);
   options.threads = team_size();
   Session session(compile(model.graph->clone(), options).plan);
+  for (int i = 1; i < running.runs; ++i) session.run(inputs);
   std::vector<Datum> results = session.run(inputs);
   // Results are views of the session's memory, which ends here.
   for (Datum& result : results)
@@ -71,14 +72,14 @@ Model import_for(const fs::path& path, const fs::path& data) {
   return onnx::import_model(path, options);
 }
 
-std::string run_data_set(const fs::path& path, const fs::path& data, const std::string& optimize,
+std::string run_data_set(const fs::path& path, const fs::path& data, const Running& running,
                          const Tolerance& tolerance) {
   const Model model = import_for(path, data);
   const auto& graph = *model.graph;
   std::vector<Datum> inputs;
   for (size_t i = 0; i < graph.inputs.size(); ++i)
     inputs.push_back(read_value(numbered(data, "input_", i), graph.inputs[i]->type));
-  const auto got = run_model(model, inputs, optimize);
+  const auto got = run_model(model, inputs, running);
   std::vector<std::pair<std::string, Datum>> expected;
   for (size_t i = 0; i < model.outputs.size(); ++i) {
     const auto file = numbered(data, "output_", i);
@@ -89,15 +90,14 @@ std::string run_data_set(const fs::path& path, const fs::path& data, const std::
   return compare_outputs(model, got, expected, tolerance);
 }
 
-std::string run_folder(const TestCase& test, const std::string& optimize,
-                       const Tolerance& tolerance) {
+std::string run_folder(const TestCase& test, const Running& running, const Tolerance& tolerance) {
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(test.model.parent_path()))
     if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
       sets.push_back(entry.path());
   std::sort(sets.begin(), sets.end());
   for (const auto& set : sets) {
-    const auto found = run_data_set(test.model, set, optimize, tolerance);
+    const auto found = run_data_set(test.model, set, running, tolerance);
     if (!found.empty()) return set.filename().string() + ": " + found;
   }
   return {};
@@ -114,8 +114,7 @@ Tensor ramp(const Type& type) {
   return out;
 }
 
-std::string run_light(const TestCase& test, const std::string& optimize,
-                      const Tolerance& tolerance) {
+std::string run_light(const TestCase& test, const Running& running, const Tolerance& tolerance) {
   const Model model = onnx::import_model(test.model);
   std::vector<Datum> inputs;
   for (const Value* input : model.graph->inputs) inputs.push_back(ramp(input->type));
@@ -124,7 +123,7 @@ std::string run_light(const TestCase& test, const std::string& optimize,
   for (size_t i = 0; i < model.outputs.size(); ++i)
     expected.emplace_back(model.outputs[i], read_value(stem.string() + std::to_string(i) + ".pb",
                                                        model.graph->outputs[i]->type));
-  return compare_outputs(model, run_model(model, inputs, optimize), expected, tolerance);
+  return compare_outputs(model, run_model(model, inputs, running), expected, tolerance);
 }
 
 double number_of(const json& value) {
@@ -175,7 +174,7 @@ std::vector<std::pair<std::string, Datum>> values_of(const json& values) {
   return out;
 }
 
-std::string compare_entry(const TestCase& test, const std::string& optimize) {
+std::string compare_entry(const TestCase& test, const Running& running) {
   const auto given = values_of(test.entry.at("inputs"));
   onnx::ImportOptions options;
   for (const auto& [name, value] : given) options.overrides.insert(name);
@@ -189,7 +188,7 @@ std::string compare_entry(const TestCase& test, const std::string& optimize) {
   }
   const double allowed = test.entry.at("tol").get<double>();
   const Tolerance tolerance{allowed, allowed};
-  const auto got = run_model(model, inputs, optimize);
+  const auto got = run_model(model, inputs, running);
   if (!test.entry.at("expect").is_null())
     return compare_outputs(model, got, values_of(test.entry["expect"]), tolerance);
   if (test.entry.at("any_of").is_null()) return "ran, but an error was expected";
@@ -201,9 +200,9 @@ std::string compare_entry(const TestCase& test, const std::string& optimize) {
   return "agrees with none of the accepted answers; with the last: " + difference;
 }
 
-std::string run_entry(const TestCase& test, const std::string& optimize) {
+std::string run_entry(const TestCase& test, const Running& running) {
   try {
-    return compare_entry(test, optimize);
+    return compare_entry(test, running);
   } catch (const Error& error) {
     // Our own bug is not a clear refusal.
     if (error.code() == Code::internal || !test.entry.at("expect").is_null()) throw;
@@ -243,12 +242,11 @@ std::vector<TestCase> find_cases(const std::vector<std::string>& folders,
   return out;
 }
 
-std::string run_case(const TestCase& test, const std::string& optimize,
-                     const Tolerance& tolerance) {
+std::string run_case(const TestCase& test, const Running& running, const Tolerance& tolerance) {
   switch (test.layout) {
-    case TestCase::Layout::folder: return run_folder(test, optimize, tolerance);
-    case TestCase::Layout::light: return run_light(test, optimize, tolerance);
-    case TestCase::Layout::entry: return run_entry(test, optimize);
+    case TestCase::Layout::folder: return run_folder(test, running, tolerance);
+    case TestCase::Layout::light: return run_light(test, running, tolerance);
+    case TestCase::Layout::entry: return run_entry(test, running);
   }
   return {};
 }

@@ -19,11 +19,17 @@ struct TestCase {
   nlohmann::json entry;  ///< of a cases.json
 };
 
+/// How cases are run.
+struct Running {
+  std::string optimize = "full";
+  int runs = 1;  ///< the last one counts: later runs may take other paths than the first
+};
+
 /// Every case below the folders, and those of a cases.json ("" for none), sorted by name.
 std::vector<TestCase> find_cases(const std::vector<std::string>& folders, const std::string& cases);
 
 /// Runs a case; empty when its outputs are right, else the first difference. Throws Error when the
 /// model cannot be read or run (which is what some cases ask for; then the answer is empty too).
-std::string run_case(const TestCase& test, const std::string& optimize, const Tolerance& tolerance);
+std::string run_case(const TestCase& test, const Running& running, const Tolerance& tolerance);
 
 }  // namespace dais::cli

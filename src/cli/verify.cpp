@@ -15,7 +15,8 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> folders;
-  std::string cases, filter, skip, optimize = "full";
+  std::string cases, filter, skip;
+  Running running;
   Tolerance tolerance;
   int threads = 0;
   bool json = false;
@@ -52,7 +53,7 @@ Outcome judge(const TestCase& test, const Options& options,
   Outcome out{test.name, "passed", {}};
   const auto start = std::chrono::steady_clock::now();
   try {
-    out.detail = run_case(test, options.optimize, options.tolerance);
+    out.detail = run_case(test, options.running, options.tolerance);
   } catch (const std::exception& error) {
     out.detail = error.what();
   }
@@ -134,8 +135,11 @@ void add_verify(Program& program) {
       ->capture_default_str();
   command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance")
       ->capture_default_str();
-  command->add_option("--optimize", options->optimize, "Passes to run before")
+  command->add_option("--optimize", options->running.optimize, "Passes to run before")
       ->check(CLI::IsMember({"off", "portable", "full"}))
+      ->capture_default_str();
+  command->add_option("--runs", options->running.runs, "Run each model so often; compare the last")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads to use; 0: all usable cores");
   command->add_option("--filter", options->filter, "Run the cases whose name matches this regex");

@@ -21,6 +21,16 @@ constexpr Rule kRules[] = {{"inline_if", inline_if}};
 
 }  // namespace
 
-bool inline_branches(Graph& graph, const Target&) { return rewrite(graph, kRules); }
+/// A branch knows its outputs' sizes better than the If did, which may settle the next If.
+bool inline_branches(Graph& graph, const Target& target) {
+  constexpr int kMaxRounds = 16;
+  bool changed = false;
+  for (int round = 0; round < kMaxRounds && rewrite(graph, kRules); ++round) {
+    changed = true;
+    for (const auto& node : graph.nodes()) graph.infer(*node);
+    fold_constants(graph, target);
+  }
+  return changed;
+}
 
 }  // namespace dais

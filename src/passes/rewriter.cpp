@@ -11,11 +11,10 @@ bool is_dead(const Graph& graph, const Node& node) {
   });
 }
 
-bool apply_first(Graph& graph, Node& node, std::span<const Rule> rules, const Target* target) {
+bool apply_first(Graph& graph, Node& node, std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
     Graph::InsertBefore place(graph, &node);
-    const Values results =
-        rule.apply ? rule.apply(graph, node) : rule.apply_for(graph, node, *target);
+    const Values results = rule.apply(graph, node);
     if (results.empty()) continue;
     DAIS_CHECK(results.size() == node.outs.size());
     for (size_t i = 0; i < results.size(); ++i)
@@ -27,7 +26,7 @@ bool apply_first(Graph& graph, Node& node, std::span<const Rule> rules, const Ta
 
 }  // namespace
 
-bool rewrite(Graph& graph, std::span<const Rule> rules, const Target* target) {
+bool rewrite(Graph& graph, std::span<const Rule> rules) {
   // Each sweep may open matches for the next; the bound only guards against rules that undo each
   // other, which would be a bug.
   constexpr int kMaxSweeps = 64;
@@ -37,7 +36,7 @@ bool rewrite(Graph& graph, std::span<const Rule> rules, const Target* target) {
     std::vector<Node*> nodes;
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes)
-      if (!is_dead(graph, *node)) again |= apply_first(graph, *node, rules, target);
+      if (!is_dead(graph, *node)) again |= apply_first(graph, *node, rules);
     if (!again) break;
     graph.remove_dead();
     changed = true;

@@ -22,6 +22,7 @@ class PlanBuilder {
     share_in_place();
     for (Slot& slot : plan_.slots_)
       if (slot.kind == Slot::Kind::view) slot.root = root_of(slot.root);
+    plan_.specializable_ = specializable();
   }
 
   /// Replaces composite ops that no row takes by what they stand for, until none is left.
@@ -50,6 +51,45 @@ class PlanBuilder {
   }
 
  private:
+  /// Kernels pack their weights once more for each specialised plan, so large models keep one.
+  bool specializable() const {
+    constexpr size_t kMostWeightBytes = size_t{64} << 20;
+    if (!plan_.options_.specialize) return false;
+    const auto& inputs = plan_.graph_->inputs;
+    const bool tensors = std::all_of(inputs.begin(), inputs.end(), [](const Value* value) {
+      return value->type.is_tensor() && value->type.dtype != DType::undefined;
+    });
+    const bool fixed = std::all_of(inputs.begin(), inputs.end(), [](const Value* value) {
+      return value->type.static_shape().has_value();
+    });
+    if (!tensors || fixed) return false;
+    size_t bytes = 0;
+    for (const auto& value : plan_.graph_->values())
+      if (value->constant()) bytes += value->constant()->bytes();
+    return bytes <= kMostWeightBytes && sizes_would_help();
+  }
+
+  /// Whether a step finds its sizes while running for want of sizes of inputs, rather than because
+  /// of what tensors hold or of a step before it. Regions specialise on their own.
+  bool sizes_would_help() const {
+    std::vector<char> by_contents(plan_.slots_.size(), 0);
+    for (const int input : plan_.input_slots_) by_contents[static_cast<size_t>(input)] = 1;
+    for (const Step& step : plan_.steps_) {
+      bool depends = false, late_before = false;
+      for (const int index : step.in) {
+        if (index < 0) continue;
+        depends |= by_contents[static_cast<size_t>(root_of(index))] != 0;
+        late_before |= !slot(index).sized && slot(root_of(index)).kind == Slot::Kind::late;
+      }
+      const bool choice =
+          step.regions.empty() || by_contents[static_cast<size_t>(root_of(step.in[0]))] == 0;
+      if (!step.bound_early && !late_before && choice) return true;
+      for (const int index : step.out)
+        by_contents[static_cast<size_t>(index)] = depends && !slot(index).value->known();
+    }
+    return false;
+  }
+
   bool taken(const Node& node) const {
     if (!plan_.options_.kernels) return false;
     const KernelQuery query{node, plan_.options_.isa, plan_.options_.threads};
@@ -220,6 +260,21 @@ std::shared_ptr<const Plan> Plan::create(std::unique_ptr<Graph> graph, const Pla
   builder.legalize();
   builder.build();
   return plan;
+}
+
+std::shared_ptr<const Plan> Plan::specialized(const std::vector<Shape>& inputs) const {
+  std::vector<std::vector<int64_t>> key;
+  for (const Shape& shape : inputs) key.push_back(shape.vector());
+  const std::lock_guard lock(specialized_mutex_);
+  if (auto found = specialized_.find(key); found != specialized_.end()) return found->second;
+  if (specialized_.size() >= kSpecialized) return nullptr;
+  std::shared_ptr<const Plan>& made = specialized_[std::move(key)];
+  try {
+    made = create(options_.specialize(*graph_, inputs), options_);
+  } catch (const Error&) {
+    // A branch that is never taken may break its op's rules at these sizes.
+  }
+  return made;
 }
 
 }  // namespace dais

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,10 +13,15 @@
 
 namespace dais {
 
+/// A copy of a graph for these sizes of its inputs, rewritten with all that they tell.
+using Specialize =
+    std::function<std::unique_ptr<Graph>(const Graph& graph, std::span<const Shape> inputs)>;
+
 struct PlanOptions {
   int threads = 0;  ///< 0: all usable cores
   Isa isa = Isa::plain;
-  bool kernels = true;  ///< false: reference loops only
+  bool kernels = true;              ///< false: reference loops only
+  Specialize specialize = nullptr;  ///< null: plans stay as they are
 };
 
 /// One step of a plan.
@@ -62,7 +70,15 @@ class Plan {
   const std::vector<int>& input_slots() const { return input_slots_; }
   const std::vector<int>& output_slots() const { return output_slots_; }
 
+  /// Whether a plan for fixed sizes would know more: some step finds its sizes while running, and
+  /// the sizes of inputs are open.
+  bool specializable() const { return specializable_; }
+  /// That plan, made once for all sessions; nullptr when it cannot be had. At most kSpecialized
+  /// sizes get one.
+  std::shared_ptr<const Plan> specialized(const std::vector<Shape>& inputs) const;
+
  private:
+  static constexpr size_t kSpecialized = 8;
   friend class PlanBuilder;
   std::unique_ptr<Graph> graph_;
   PlanOptions options_;
@@ -70,6 +86,9 @@ class Plan {
   std::vector<Slot> slots_;
   SizeTable sizes_;
   std::vector<int> input_slots_, output_slots_;
+  bool specializable_ = false;
+  mutable std::mutex specialized_mutex_;
+  mutable std::map<std::vector<std::vector<int64_t>>, std::shared_ptr<const Plan>> specialized_;
 };
 
 }  // namespace dais

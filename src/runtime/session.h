@@ -9,8 +9,10 @@
 
 namespace dais {
 
-/// One step's share of a profiled run.
+/// One step's share of a profiled run. Steps inside regions come before the step that ran them,
+/// whose time is without theirs.
 struct StepTime {
+  const Plan* plan = nullptr;
   size_t step = 0;
   double seconds = 0;
 };
@@ -30,12 +32,17 @@ class Session {
   const std::vector<Datum>& run(std::span<const Datum> inputs,
                                 std::vector<StepTime>* profile = nullptr);
 
+  /// The plan that ran last: the given one, or one made of it for sizes that came repeatedly.
   const Plan& plan() const;
   size_t arena_bytes() const;
   /// Steps of the last binding that run on reference loops although their row was chosen.
   std::vector<size_t> refused_steps() const;
 
  private:
+  friend class RegionSessions;
+  const std::vector<Datum>& run_profiled(std::span<const Datum> inputs,
+                                         std::vector<StepTime>* profile);
+
   struct State;
   std::unique_ptr<State> state_;
 };

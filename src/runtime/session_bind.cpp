@@ -49,6 +49,31 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   input_shapes_.resize(plan->input_slots().size());
 }
 
+Session* Session::State::specialized(std::span<const Datum> inputs) {
+  if (!plan->specializable()) return nullptr;
+  const auto same = [&](const std::vector<Shape>& shapes) {
+    if (shapes.size() != inputs.size()) return false;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].kind != Datum::Kind::tensor || !(inputs[i].tensor.shape() == shapes[i]))
+        return false;
+    return true;
+  };
+  for (const Specialized& entry : specialized_)
+    if (same(entry.inputs)) return entry.session.get();
+  if (!same(recent_)) {
+    recent_.clear();
+    for (const Datum& input : inputs) recent_.push_back(input.tensor.shape());
+    recent_runs_ = 0;
+  }
+  // The first runs also check types and report what is wrong with them.
+  if (recent_runs_++ < kPatience) return nullptr;
+  if (specialized_.size() == kSpecialized) specialized_.erase(specialized_.begin());
+  specialized_.push_back({recent_, nullptr});
+  if (auto narrow = plan->specialized(recent_))
+    specialized_.back().session = std::make_unique<Session>(std::move(narrow));
+  return specialized_.back().session.get();
+}
+
 void Session::State::bind(std::span<const Datum> inputs) {
   const auto& slots = plan->input_slots();
   if (inputs.size() != slots.size())

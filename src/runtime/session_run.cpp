@@ -2,14 +2,14 @@
 #include "runtime/session_state.h"
 
 namespace dais {
-namespace {
 
 /// Control flow inside a session: each region has a session of its own.
 class RegionSessions : public RegionRunner {
  public:
-  explicit RegionSessions(std::vector<std::unique_ptr<Session>>& sessions) : sessions_(sessions) {}
+  RegionSessions(std::vector<std::unique_ptr<Session>>& sessions, std::vector<StepTime>* profile)
+      : sessions_(sessions), profile_(profile) {}
   std::vector<Datum> run(size_t region, std::vector<Datum> inputs) override {
-    const auto& results = sessions_.at(region)->run(inputs);
+    const auto& results = sessions_.at(region)->run_profiled(inputs, profile_);
     std::vector<Datum> out = results;
     // The region's memory is reused by its next run; what leaves must be its own.
     for (Datum& datum : out)
@@ -19,9 +19,8 @@ class RegionSessions : public RegionRunner {
 
  private:
   std::vector<std::unique_ptr<Session>>& sessions_;
+  std::vector<StepTime>* profile_;
 };
-
-}  // namespace
 
 void Session::State::run_step(size_t at) {
   const Step& step = plan->steps()[at];
@@ -78,7 +77,7 @@ void Session::State::run_late(size_t at) {
   std::vector<Datum> inputs, outputs(step.out.size());
   for (int slot : step.in) inputs.push_back(slot >= 0 ? data[static_cast<size_t>(slot)] : Datum());
   if (step.node->op->reference) {
-    RegionSessions regions(steps[at].regions);
+    RegionSessions regions(steps[at].regions, profile);
     Call call(*step.node, inputs, outputs, &regions);
     try {
       step.node->op->reference(call);
@@ -163,6 +162,8 @@ void Session::State::collect_outputs() {
   for (int slot : plan->output_slots()) results.push_back(data[static_cast<size_t>(slot)]);
 }
 
-size_t Session::arena_bytes() const { return state_->arena_bytes(); }
+size_t Session::arena_bytes() const {
+  return state_->active ? state_->active->arena_bytes() : state_->arena_bytes();
+}
 
 }  // namespace dais

@@ -31,8 +31,11 @@ struct BoundStep {
 struct Session::State {
   explicit State(std::shared_ptr<const Plan> shared);
 
+  /// The session for just these sizes, once they have come several times in a row; else null.
+  Session* specialized(std::span<const Datum> inputs);
   void bind(std::span<const Datum> inputs);
   void run_step(size_t at);
+  void time_step(size_t at);
   void collect_outputs();
   size_t arena_bytes() const { return arena_.bytes(); }
 
@@ -43,8 +46,16 @@ struct Session::State {
   std::vector<char> changed;    ///< by slot: shape differs from the last binding
   std::vector<BoundStep> steps;
   std::vector<Datum> results;
+  std::vector<StepTime>* profile = nullptr;
+  Session* active = nullptr;  ///< the specialised session that ran last; null: this one
 
  private:
+  struct Specialized {
+    std::vector<Shape> inputs;
+    std::unique_ptr<Session> session;  ///< null: cannot be had
+  };
+  static constexpr int kPatience = 2;
+  static constexpr size_t kSpecialized = 4;
   void check_inputs(std::span<const Datum> inputs);
   void update_shapes();
   void place_arena();
@@ -67,6 +78,9 @@ struct Session::State {
   std::vector<int> arena_slots_;
   std::vector<int> input_views_;                 ///< slots that are views of inputs
   std::vector<std::pair<int, int>> late_views_;  ///< root, view
+  std::vector<Specialized> specialized_;
+  std::vector<Shape> recent_;
+  int recent_runs_ = 0;
   Tensor arena_, scratch_;
   std::vector<Shape> in_sizes_, out_sizes_;
   std::vector<const void*> in_pointers_;

@@ -1,10 +1,7 @@
-#include "ops/qlinear/rows.h"
+#include "ops/qlinear/product_row.h"
 
 namespace dais::ops {
 
-void register_qlinear_cpu(Kernels& kernels) {
-  register_byte_products(kernels);
-  register_byte_convolutions(kernels);
-}
+void register_qlinear_cpu(Kernels& kernels) { register_byte_products(kernels); }
 
 }  // namespace dais::ops
