@@ -36,7 +36,10 @@ std::vector<Datum> evaluate_decomposed(const Node& node, std::span<const Datum> 
     arguments.push_back(graph.add_input(Type::of(inputs[i].tensor), {}));
     given.push_back(inputs[i]);
   }
-  const Node& copy = graph.add_node(*node.op, node.attrs, arguments, node.outs.size(), node.name);
+  std::vector<std::unique_ptr<Graph>> regions;
+  for (const auto& region : node.regions) regions.push_back(region->clone());
+  const Node& copy = graph.add_node(*node.op, node.attrs, arguments, node.outs.size(), node.name,
+                                    std::move(regions));
   graph.outputs = node.op->decompose(graph, copy);
   return evaluate(graph, given);
 }
