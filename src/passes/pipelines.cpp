@@ -4,6 +4,7 @@ namespace dais {
 
 std::span<const Pass> portable_passes() {
   static constexpr Pass passes[] = {
+      {"quantise_linear", quantise_linear},  // before weights fold to float
       {"fold_constants", fold_constants},
       {"inline_branches", inline_branches},
       {"share_common", share_common},

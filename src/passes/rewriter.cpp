@@ -11,10 +11,11 @@ bool is_dead(const Graph& graph, const Node& node) {
   });
 }
 
-bool apply_first(Graph& graph, Node& node, std::span<const Rule> rules) {
+bool apply_first(Graph& graph, Node& node, std::span<const Rule> rules, const Target* target) {
   for (const Rule& rule : rules) {
     Graph::InsertBefore place(graph, &node);
-    const Values results = rule.apply(graph, node);
+    const Values results =
+        rule.apply ? rule.apply(graph, node) : rule.apply_for(graph, node, *target);
     if (results.empty()) continue;
     DAIS_CHECK(results.size() == node.outs.size());
     for (size_t i = 0; i < results.size(); ++i)
@@ -26,7 +27,7 @@ bool apply_first(Graph& graph, Node& node, std::span<const Rule> rules) {
 
 }  // namespace
 
-bool rewrite(Graph& graph, std::span<const Rule> rules) {
+bool rewrite(Graph& graph, std::span<const Rule> rules, const Target* target) {
   // Each sweep may open matches for the next; the bound only guards against rules that undo each
   // other, which would be a bug.
   constexpr int kMaxSweeps = 64;
@@ -36,7 +37,7 @@ bool rewrite(Graph& graph, std::span<const Rule> rules) {
     std::vector<Node*> nodes;
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes)
-      if (!is_dead(graph, *node)) again |= apply_first(graph, *node, rules);
+      if (!is_dead(graph, *node)) again |= apply_first(graph, *node, rules, target);
     if (!again) break;
     graph.remove_dead();
     changed = true;

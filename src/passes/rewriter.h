@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ir/graph.h"
+#include "ir/target.h"
 
 namespace dais {
 
@@ -12,12 +13,15 @@ namespace dais {
 /// output is unused. An empty result means no match, and then nothing may have been added.
 struct Rule {
   std::string_view name;
-  Values (*apply)(Graph& graph, Node& node);
+  Values (*apply)(Graph& graph, Node& node) = nullptr;
+  /// Instead of `apply`: for rules that ask what the target has kernels for.
+  Values (*apply_for)(Graph& graph, Node& node, const Target& target) = nullptr;
 };
 
 /// Applies rules to every node until none matches; then drops what became dead. The one rewriting
 /// engine: greedy, in execution order, deterministic.
-bool rewrite(Graph& graph, std::span<const Rule> rules);
+/// Rules with apply_for need `target`.
+bool rewrite(Graph& graph, std::span<const Rule> rules, const Target* target = nullptr);
 
 /// Whether only one node reads the value and it is no graph output.
 bool used_once(const Graph& graph, const Value* value);

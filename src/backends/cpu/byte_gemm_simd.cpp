@@ -17,6 +17,8 @@ using cpu::ByteGemm;
 constexpr int64_t kPanel = cpu::kBytePanel;
 constexpr int64_t kStride = 2 * kPanel;  // of the buffer of sums
 constexpr int64_t kTileRows = 32;
+constexpr int64_t kLocalRows = 128;
+constexpr int64_t kLocalDepth = 512;
 
 /// Numbers of A that a block reads, from depth `first` to `last` (multiples of 4, or the end).
 struct Stretch {
@@ -194,6 +196,10 @@ template <bool a_signed, bool lower, bool two>
 void tile_steps(const uint8_t* a, int64_t a_row, const int8_t* left, const int8_t* right,
                 int64_t step, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
+    // The rows that come next, which no hardware prefetcher foresees.
+    if constexpr (lower && two)
+      for (int64_t r = 32; r < 64; ++r)
+        _mm_prefetch(reinterpret_cast<const char*>(a + r * a_row), _MM_HINT_T0);
     _tile_loadd(4, a, a_row);
     _tile_loadd(6, left, 64);
     DAIS_TILE_PRODUCT(0, 4, 6);
@@ -302,8 +308,10 @@ class Blocks {
   }
 
  private:
+  /// One or two panels for rows [row, end). Depth is cut again so that the stretch of B and the
+  /// sums of some rows stay in the first-level cache.
   void pair(int64_t row, int64_t end, int64_t panel, bool two, int64_t first, int64_t last) {
-    alignas(64) int32_t buffer[kTileRows * kStride];
+    alignas(64) int32_t buffer[kLocalRows * kStride];
     Stretch s{.a = nullptr,
               .a_row = g_.a_row,
               .left = g_.b + panel * kPanel * g_.padded,
@@ -312,12 +320,24 @@ class Blocks {
               .first = first,
               .last = last};
     const int64_t columns = two ? 2 * kPanel : kPanel;
-    for (; row < end; row += block_rows_) {
-      const int64_t rows = end - row < block_rows_ ? end - row : block_rows_;
-      s.a = g_.a + row * g_.a_row;
+    const int64_t local = kLocalRows / block_rows_ * block_rows_;
+    for (; row < end; row += local) {
+      const int64_t rows = end - row < local ? end - row : local;
       int32_t* partial = g_.partial ? g_.partial + row * partial_row_ + panel * kPanel : nullptr;
       if (first > 0) move_sums(partial, partial_row_, rows, columns, buffer, kStride);
-      compute(s, rows, buffer);
+      const int64_t whole = last - first;
+      const int64_t depth = rows <= block_rows_ || whole < 3 * kLocalDepth / 2
+                                ? whole
+                                : kLocalDepth / g_.step * g_.step;
+      s.first = first;
+      do {
+        s.last = last - s.first > depth ? s.first + depth : last;
+        for (int64_t r = 0; r < rows; r += block_rows_) {
+          s.a = g_.a + (row + r) * g_.a_row;
+          compute(s, rows - r < block_rows_ ? rows - r : block_rows_, buffer + r * kStride);
+        }
+        s.first = s.last;
+      } while (s.first < last);
       if (last < g_.depth) {
         move_sums(buffer, kStride, rows, columns, partial, partial_row_);
         continue;

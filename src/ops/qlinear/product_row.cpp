@@ -1,14 +1,13 @@
 // Integer matrix products on the engine's own 8-bit loops. Zero points never reach the loops: with
 // sums of columns (and, when B has zero points, of rows) they are a term of the exact i32 sum.
 
-#include "ops/qlinear/product_row.h"
-
 #include "backends/cpu/byte_gemm.h"
 #include "backends/cpu/gemm.h"
 #include "base/threads.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/product.h"
 #include "ops/qlinear/bytes.h"
+#include "ops/qlinear/rows.h"
 
 namespace dais {
 namespace {

@@ -1,7 +1,10 @@
-#include "ops/qlinear/product_row.h"
+#include "ops/qlinear/rows.h"
 
 namespace dais::ops {
 
-void register_qlinear_cpu(Kernels& kernels) { register_byte_products(kernels); }
+void register_qlinear_cpu(Kernels& kernels) {
+  register_byte_products(kernels);
+  register_byte_convolutions(kernels);
+}
 
 }  // namespace dais::ops
