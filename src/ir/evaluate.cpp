@@ -41,6 +41,7 @@ std::vector<Datum> evaluate_decomposed(const Node& node, std::span<const Datum> 
   const Node& copy = graph.add_node(*node.op, node.attrs, arguments, node.outs.size(), node.name,
                                     std::move(regions));
   graph.outputs = node.op->decompose(graph, copy);
+  graph.remove_dead();  // the composite itself
   return evaluate(graph, given);
 }
 
