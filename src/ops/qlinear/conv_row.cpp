@@ -9,6 +9,7 @@
 #include "ops/conv/conv.h"
 #include "ops/fused/fused.h"
 #include "ops/qlinear/bytes.h"
+#include "ops/qlinear/cells.h"
 #include "ops/qlinear/conv_body.h"
 #include "ops/qlinear/rows.h"
 
@@ -33,32 +34,14 @@ struct Prepared {
   std::vector<std::shared_ptr<cpu::PageMemory>> memory;
 };
 
-/// Where the windows of one output position begin and which cells of X they see.
-struct Cells {
-  std::vector<int64_t> space, positions, begin;
-  Window window;
-
-  int64_t count() const {
-    int64_t out = 1;
-    for (const int64_t size : positions) out *= size;
-    return out;
-  }
-};
-
 class BoundByteConv : public BoundKernel {
  public:
   BoundByteConv(const Prepared& prepared, const Shape& x, const Shape& y)
-      : p_(prepared), x_(x, true), y_(y, true) {
-    cells_.window = p_.conv.window;
-    cells_.space = x_.space;
-    cells_.positions = y_.space;
-    for (size_t axis = 0; axis < x_.space.size(); ++axis)
-      cells_.begin.push_back(cells_.window.pad_begin(axis, x_.space[axis], y_.space[axis]));
-    taps_ = 1;
-    for (const int64_t size : cells_.window.kernel) taps_ *= size;
+      : p_(prepared), x_(x, true), y_(y, true), cells_(prepared.conv.window, x_, y_) {
+    taps_ = cells_.taps;
     group_channels_ = x_.channels / p_.conv.group;
     plain_ = is_plain();
-    rows_ = y_.batch * cells_.count();
+    rows_ = y_.batch * cells_.positions();
     row_bytes_ = cpu::byte_depth(taps_ * group_channels_).padded;
     constexpr int64_t kGathered = 1 << 20;
     chunk_ = plain_ ? rows_ : std::min(rows_, std::max<int64_t>(64, kGathered / row_bytes_));
@@ -154,37 +137,14 @@ class BoundByteConv : public BoundKernel {
     return gemm;
   }
 
-  /// Calls body(tap, cell of X or -1) for the taps of output position `position` of one image.
-  template <typename Body>
-  void visit_taps(int64_t position, Body&& body) const {
-    const size_t rank = x_.space.size();
-    int64_t start[3] = {}, cell[3] = {};
-    for (size_t axis = rank; axis-- > 0;) {
-      start[axis] = position % y_.space[axis] * cells_.window.strides[axis] - cells_.begin[axis];
-      position /= y_.space[axis];
-    }
-    for (int64_t tap = 0; tap < taps_; ++tap) {
-      int64_t from = 0;
-      for (size_t axis = 0; axis < rank; ++axis) {
-        const int64_t at = start[axis] + cell[axis] * cells_.window.dilations[axis];
-        from = at < 0 || at >= x_.space[axis] || from < 0 ? -1 : from * x_.space[axis] + at;
-      }
-      body(tap, from);
-      for (size_t axis = rank; axis-- > 0;) {
-        if (++cell[axis] < cells_.window.kernel[axis]) break;
-        cell[axis] = 0;
-      }
-    }
-  }
-
   void gather(const uint8_t* x, const uint8_t* zero_row, int64_t row, int64_t count,
               uint8_t* to) const {
-    const int64_t cells = cells_.count(), in_cells = x_.cells(), width = group_channels_;
+    const int64_t cells = cells_.positions(), in_cells = x_.cells(), width = group_channels_;
     parallel_for(count, std::max<int64_t>(1, 65536 / row_bytes_), [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const uint8_t* image = x + (row + i) / cells * in_cells * x_.channels;
         uint8_t* out = to + i * row_bytes_;
-        visit_taps((row + i) % cells, [&](int64_t tap, int64_t from) {
+        cells_.visit((row + i) % cells, [&](int64_t tap, int64_t from) {
           copy_bytes(from < 0 ? zero_row : image + from * x_.channels, width, out + tap * width);
         });
         std::fill(out + taps_ * width, out + row_bytes_, uint8_t{0});
@@ -225,7 +185,7 @@ class BoundByteConv : public BoundKernel {
     conv.high = store.high;
     conv.zero = store.zero;
     const size_t each = aligned_bytes(sizeof(void*) * kPositions * static_cast<size_t>(taps_));
-    const int64_t cells = cells_.count(), chunks = (rows_ + kPositions - 1) / kPositions;
+    const int64_t cells = cells_.positions(), chunks = (rows_ + kPositions - 1) / kPositions;
     const int64_t parts = std::min<int64_t>(team_size(), chunks);
     const double work = static_cast<double>(rows_ * x_.channels * taps_);
     parallel_for(parts, work < 4e5 ? parts : 1, [&](int64_t first, int64_t last) {
@@ -235,7 +195,7 @@ class BoundByteConv : public BoundKernel {
           const int64_t begin = c * kPositions, count = std::min(kPositions, rows_ - begin);
           for (int64_t i = 0; i < count; ++i) {
             const uint8_t* image = x + (begin + i) / cells * x_.cells() * x_.channels;
-            visit_taps((begin + i) % cells, [&](int64_t tap, int64_t from) {
+            cells_.visit((begin + i) % cells, [&](int64_t tap, int64_t from) {
               rows[i * taps_ + tap] = from < 0 ? zero_row : image + from * x_.channels;
             });
           }

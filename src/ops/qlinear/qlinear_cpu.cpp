@@ -5,6 +5,7 @@ namespace dais::ops {
 void register_qlinear_cpu(Kernels& kernels) {
   register_byte_products(kernels);
   register_byte_convolutions(kernels);
+  register_byte_conversions(kernels);
 }
 
 }  // namespace dais::ops
