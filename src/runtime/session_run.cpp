@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "ir/inference.h"
 #include "runtime/session_state.h"
 
@@ -55,8 +57,9 @@ void Session::State::run_reference(size_t at) {
   for (int slot : step.in)
     in_data_.push_back(slot >= 0 ? data[static_cast<size_t>(slot)] : Datum());
   for (int slot : step.out) out_data_.push_back(data[static_cast<size_t>(slot)]);
-  Call call(*step.node, in_data_, out_data_);
   try {
+    if (!step.node->op->reference) return run_decomposed(step);
+    Call call(*step.node, in_data_, out_data_);
     step.node->op->reference(call);
   } catch (const Error& error) {
     throw error.where().empty() ? error.at(step.node->where()) : error;
@@ -68,6 +71,17 @@ void Session::State::run_reference(size_t at) {
                   "inference promised " + data[slot].tensor.describe() + " but the kernel gave " +
                       out_data_[i].tensor.describe(),
                   step.node->where());
+  }
+}
+
+/// A composite whose kernel refused these sizes.
+void Session::State::run_decomposed(const Step& step) {
+  const auto results = evaluate_node(*step.node, in_data_);
+  for (size_t i = 0; i < step.out.size(); ++i) {
+    const Tensor& result = results[i].tensor;
+    const auto slot = static_cast<size_t>(step.out[i]);
+    DAIS_CHECK(result.shape() == shapes[slot] && result.dtype() == data[slot].tensor.dtype());
+    if (result.bytes() > 0) std::memcpy(pointers[slot], result.raw(), result.bytes());
   }
 }
 

@@ -65,6 +65,7 @@ struct Session::State {
   BoundKernel* bound_kernel(size_t at, const Sizes& sizes);
   void run_bound(const Step& step, BoundKernel& kernel);
   void run_reference(size_t at);
+  void run_decomposed(const Step& step);
   void run_late(size_t at);
   bool run_late_kernel(size_t at);
   void publish(const Step& step, std::vector<Datum>& outputs);
