@@ -1,6 +1,9 @@
 #include "ops/concat/concat.h"
 #include "ops/gather/gather.h"
+#include "ops/generate/generate.h"
+#include "ops/pad/pad.h"
 #include "ops/reshape/reshape.h"
+#include "ops/scatter/scatter.h"
 #include "ops/slice/slice.h"
 #include "ops/split/split.h"
 #include "ops/tile/tile.h"
@@ -67,6 +70,22 @@ TEST(CopyRows, ExpandTileGather) {
   EXPECT_GT(check_rows(Gather{0}, {sample<float>({5, 6}), at}), 0);
   EXPECT_GT(check_rows(Gather{1}, {sample<float>({3, 5}), at}), 0);
   EXPECT_GT(check_rows(Gather{1}, {sample<uint8_t>({3, 5, 7}), at}), 0);
+}
+
+TEST(CopyRows, PadScatterOneHot) {
+  const auto ints = [](std::vector<int64_t> values) { return Tensor::ints(values); };
+  const Tensor x = sample<float>({3, 4, 5});
+  EXPECT_GT(check_rows(Pad{}, {x, ints({1, 0, 2, 0, 1, 3})}, {}, {1}), 0);
+  EXPECT_GT(check_rows(Pad{}, {x, ints({-1, 2, 0, 0, -1, 3}), Tensor::scalar(2.5F)}, {}, {1}), 0);
+  EXPECT_GT(check_rows(Pad{}, {x, ints({-2, 4}), Tensor::scalar(2.5F), ints({-1})}, {}, {1, 3}), 0);
+  const Tensor tuples = Tensor::of<int64_t>({4, 2}, {0, 1, 0, 2, 2, -1, 0, 1});
+  EXPECT_GT(check_rows(ScatterND{}, {x, tuples, sample<float>({4, 5}, 9, 7)}), 0);
+  EXPECT_GT(
+      check_rows(ScatterND{}, {x, Tensor::of<int64_t>({1, 3}, {2, 3, 4}), sample<float>({1})}), 0);
+  const Tensor at = Tensor::of<int64_t>({2, 3}, {0, -1, 4, 2, -9, 3});
+  const Tensor values = Tensor::of<float>({2}, {-1, 1});
+  for (const int64_t axis : {-1, 0, 1})
+    EXPECT_GT(check_rows(OneHot{axis}, {at, Tensor::scalar<int64_t>(5), values}, {}, {1}), 0);
 }
 
 }  // namespace

@@ -1,0 +1,102 @@
+// Padding with one value: the result is filled, then the data is copied into its place.
+#include <algorithm>
+#include <cstring>
+
+#include "base/threads.h"
+#include "ops/pad/pad.h"
+#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/strided_copy.h"
+
+namespace dais {
+namespace {
+
+class BoundPad : public BoundKernel {
+ public:
+  BoundPad(PlannedCopy copy, int64_t elements, size_t size, bool zero)
+      : copy_(std::move(copy)), elements_(elements), size_(size), zero_(zero) {}
+
+  Fault run(const Arguments& arguments) noexcept override {
+    const void* value = zero_ ? nullptr : arguments.in[2];
+    switch (size_) {
+      case 1: fill<uint8_t>(value, arguments.out[0]); break;
+      case 2: fill<uint16_t>(value, arguments.out[0]); break;
+      case 4: fill<uint32_t>(value, arguments.out[0]); break;
+      default: fill<uint64_t>(value, arguments.out[0]); break;
+    }
+    copy_.plan.run(arguments.in[0], copy_.from, arguments.out[0], copy_.to);
+    return {};
+  }
+
+ private:
+  template <typename T>
+  void fill(const void* value, void* out) const {
+    T element{};
+    if (value) std::memcpy(&element, value, sizeof(T));
+    T* to = static_cast<T*>(out);
+    parallel_for(elements_, int64_t{65536},
+                 [&](int64_t first, int64_t last) { std::fill(to + first, to + last, element); });
+  }
+
+  PlannedCopy copy_;
+  int64_t elements_;
+  size_t size_;
+  bool zero_;
+};
+
+class PadKernel : public Kernel {
+ public:
+  explicit PadKernel(const KernelQuery& query) : node_(query.node), isa_(query.isa) {}
+
+  std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
+    const Shape &from = sizes.in[0], &to = sizes.out[0];
+    if (node_.has(2) && sizes.in[2].elements() != 1) return nullptr;
+    const auto pads = node_.in[1]->constant()->to_ints();
+    std::vector<int64_t> axes;
+    if (node_.has(3)) axes = node_.in[3]->constant()->to_ints();
+    if (!node_.has(3))
+      for (size_t axis = 0; axis < from.rank(); ++axis) axes.push_back(static_cast<int64_t>(axis));
+    if (pads.size() != 2 * axes.size()) return nullptr;
+    const Shape from_strides = strides_of(from), to_strides = strides_of(to);
+    Shape space = from;
+    int64_t from_start = 0, to_start = 0;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const size_t axis = normalize_axis(axes[i], from.rank());
+      const int64_t before = pads[i], after = pads[axes.size() + i];
+      space[axis] = std::max<int64_t>(
+          0, from[axis] + std::min<int64_t>(0, before) + std::min<int64_t>(0, after));
+      from_start += std::max<int64_t>(0, -before) * from_strides[axis];
+      to_start += std::max<int64_t>(0, before) * to_strides[axis];
+    }
+    const size_t size = dtype_size(node_.in[0]->type.dtype);
+    PlannedCopy copy{.from = from_start,
+                     .to = to_start,
+                     .plan = CopyPlan(space, size, dense_steps(from), dense_steps(to), isa_)};
+    return std::make_unique<BoundPad>(std::move(copy), to.elements(), size, !node_.has(2));
+  }
+
+ private:
+  const Node& node_;
+  Isa isa_;
+};
+
+Verdict accepts(const KernelQuery& query) {
+  if (query.attrs<Pad>().mode != "constant") return no("repeats elements");
+  if (dtype_size(query.in_dtype(0)) > 8 || query.in_dtype(0) == DType::string)
+    return no("elements longer than 8 bytes");
+  if (query.node.has(2) && query.in_dtype(2) != query.in_dtype(0))
+    return no("a value of another type");
+  return accepts_copy<1, 3>(query);
+}
+
+std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
+  return std::make_unique<PadKernel>(query);
+}
+
+}  // namespace
+
+namespace ops {
+void register_pad_cpu(Kernels& kernels) {
+  kernels.add({.name = "pad/fill", .op = &Pad::op, .accepts = accepts, .prepare = prepare});
+}
+}  // namespace ops
+}  // namespace dais
