@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
@@ -30,6 +32,16 @@ struct Descriptor {
   throw Error(code, std::string("cannot ") + action + ": " + std::strerror(reason), path.string());
 }
 
+/// Live mappings: first address and size.
+struct Mappings {
+  std::mutex mutex;
+  std::map<uintptr_t, size_t> sizes;
+};
+Mappings& mappings() {
+  static Mappings all;
+  return all;
+}
+
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
@@ -42,11 +54,32 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(nullptr, 0));
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
   if (data == MAP_FAILED) cannot("map the file", path);
+  {
+    const std::lock_guard lock(mappings().mutex);
+    mappings().sizes.emplace(reinterpret_cast<uintptr_t>(data), size);
+  }
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const uint8_t*>(data), size));
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<uint8_t*>(data_), size_);
+  if (!data_) return;
+  {
+    const std::lock_guard lock(mappings().mutex);
+    mappings().sizes.erase(reinterpret_cast<uintptr_t>(data_));
+  }
+  ::munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+void MappedFile::release(const void* data, size_t size) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + size;
+  const std::lock_guard lock(mappings().mutex);
+  auto found = mappings().sizes.upper_bound(begin);
+  if (found == mappings().sizes.begin()) return;
+  --found;
+  if (end > found->first + found->second) return;
+  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {

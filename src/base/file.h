@@ -22,6 +22,10 @@ class MappedFile {
 
   Bytes bytes() const { return {data_, size_}; }
 
+  /// Lets the pages of part of any live mapping leave the process; they come back when touched.
+  /// Memory that is no such mapping is left alone.
+  static void release(const void* data, size_t size);
+
  private:
   MappedFile(const uint8_t* data, size_t size) : data_(data), size_(size) {}
 

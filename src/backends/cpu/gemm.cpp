@@ -86,16 +86,6 @@ PageMemory::PageMemory(size_t bytes) : bytes_(bytes) {
 
 PageMemory::~PageMemory() { std::free(data_); }
 
-void release_pages(const void* data, size_t bytes) {
-#ifdef MADV_PAGEOUT
-  constexpr uintptr_t kPage = 4096;
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t first = (address + kPage - 1) / kPage * kPage;
-  const uintptr_t last = (address + bytes) / kPage * kPage;
-  if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_PAGEOUT);
-#endif
-}
-
 int64_t gemm_panel_columns(Isa isa) { return loops(isa).panel_columns(); }
 
 int64_t gemm_packed_floats(Isa isa, int64_t depth, int64_t columns) {

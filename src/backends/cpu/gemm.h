@@ -29,10 +29,6 @@ class PageMemory {
   size_t bytes_ = 0;
 };
 
-/// Lets go of memory that was read for the last time in a long while: pages of a mapped file leave
-/// the process and come back from the file when touched. Harmless for any other memory.
-void release_pages(const void* data, size_t bytes);
-
 /// Columns of one panel of packed B at a level.
 int64_t gemm_panel_columns(Isa isa);
 /// Floats that a packed B takes.

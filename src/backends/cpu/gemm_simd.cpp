@@ -228,7 +228,8 @@ int64_t gemm_panel_columns() { return kPanel; }
 void gemm_block(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
   const int64_t rows = m1 - m0;
   if (rows <= kRows) return run_panels(g, m0, m1, p0, p1, 0, g.depth);
-  const int64_t row_parts = parts(rows, kRowBlock), depth_parts = parts(g.depth, kDepthBlock);
+  const int64_t row_parts = parts(rows, kRowBlock);
+  const int64_t depth_parts = g.depth > 0 ? parts(g.depth, kDepthBlock) : 1;
   for (int64_t p = p0; p < p1; p += kPanelBlock) {
     const int64_t end = p1 - p < kPanelBlock ? p1 : p + kPanelBlock;
     for (int64_t i = 0; i < row_parts; ++i)

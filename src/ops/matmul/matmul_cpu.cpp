@@ -7,6 +7,7 @@
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/gemm.h"
+#include "base/file.h"
 #include "base/threads.h"
 #include "ops/fused/fused.h"
 #include "ops/matmul/matmul.h"
@@ -235,7 +236,7 @@ class ProductKernel : public Kernel {
         static_cast<size_t>(cpu::gemm_packed_floats(prepared_.isa, depth, columns)));
     cpu::gemm_pack(prepared_.isa, values.data(), turned ? 1 : columns, turned ? depth : 1, depth,
                    columns, prepared_.packed->as<float>());
-    cpu::release_pages(b.raw(), b.bytes());
+    MappedFile::release(b.raw(), b.bytes());
   }
 
   Prepared prepared_;

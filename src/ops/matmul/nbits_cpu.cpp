@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "backends/cpu/gemm.h"
+#include "base/file.h"
 #include "base/threads.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/nbits_block.h"
@@ -42,7 +43,7 @@ class NbitsWeights {
     });
     bytes_ = nullptr;
     for (size_t i : {1, 2})
-      cpu::release_pages(query.constant(i)->raw(), query.constant(i)->bytes());
+      MappedFile::release(query.constant(i)->raw(), query.constant(i)->bytes());
   }
 
   int64_t panels() const { return (attrs_.columns + kColumns - 1) / kColumns; }

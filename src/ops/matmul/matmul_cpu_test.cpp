@@ -1,0 +1,143 @@
+#include "ops/elementwise/elementwise.h"
+#include "ops/fused/fused.h"
+#include "ops/matmul/matmul.h"
+#include "ops/run_op.h"
+#include "runtime/plan_agreement_test.h"
+
+namespace dais {
+namespace {
+
+/// A product of random matrices; B as a constant or an input.
+void check_product(const Shape& a, const Shape& b, bool constant) {
+  Graph graph;
+  const Tensor left = test_tensor(a, 1), right = test_tensor(b, 2);
+  std::vector<Datum> inputs{left};
+  Value* x = graph.add_input(Type::of(left), "x");
+  Value* y = constant ? graph.add_constant(right) : graph.add_input(Type::of(right), "y");
+  if (!constant) inputs.emplace_back(right);
+  graph.outputs = {graph.add(MatMul{}, {x, y})};
+  expect_rows_agree(graph, inputs, 2e-6);
+}
+
+TEST(ProductRows, AgreeForSmallAndTallMatrices) {
+  for (const bool constant : {true, false})
+    for (const int64_t rows : {1, 2, 3, 5, 12, 13, 31, 33, 70, 97})
+      for (const int64_t columns : {1, 31, 32, 65, 130})
+        check_product({rows, 37}, {37, columns}, constant);
+}
+
+TEST(ProductRows, AgreeAcrossDepthAndRowBlocks) {
+  check_product({530, 300}, {300, 70}, true);
+  check_product({250, 1600}, {1600, 40}, true);
+  check_product({64, 1}, {1, 64}, true);
+  check_product({64, 0}, {0, 64}, false);
+}
+
+TEST(ProductRows, AgreeForBatchesAndVectors) {
+  check_product({2, 3, 40, 16}, {2, 3, 16, 70}, false);
+  check_product({5, 1, 7, 9}, {4, 9, 6}, false);
+  check_product({3, 40, 16}, {3, 16, 5}, true);
+  check_product({9}, {9, 6}, true);
+  check_product({4, 9}, {9}, false);
+  check_product({6, 9}, {9, 0}, false);
+}
+
+TEST(ProductRows, InfinitiesAndNanStay) {
+  Tensor a = test_tensor({64, 64}), b = test_tensor({64, 64}, 3);
+  a.data<float>()[5] = std::numeric_limits<float>::infinity();
+  b.data<float>()[64 * 9 + 3] = std::numeric_limits<float>::quiet_NaN();
+  Graph graph;
+  graph.outputs = {graph.add(MatMul{}, {graph.add_input(Type::of(a), "a"), graph.add_constant(b)})};
+  const auto wanted = evaluate(graph, std::vector<Datum>{a});
+  Session session(Plan::create(graph.clone(), {.threads = 2, .isa = cpu::isa()}));
+  const Tensor& got = session.run(std::vector<Datum>{a})[0].tensor;
+  for (int64_t i = 0; i < got.elements(); ++i) {
+    const double x = got.to_double(i), y = wanted[0].tensor.to_double(i);
+    EXPECT_EQ(std::isnan(x), std::isnan(y));
+    EXPECT_EQ(std::isinf(x), std::isinf(y));
+  }
+}
+
+TEST(ProductRows, GemmFormsAgree) {
+  for (const bool trans_a : {false, true})
+    for (const bool trans_b : {false, true})
+      for (const bool constant : {false, true}) {
+        Graph graph;
+        const Tensor a = test_tensor(trans_a ? Shape{21, 50} : Shape{50, 21}, 1);
+        const Tensor b = test_tensor(trans_b ? Shape{40, 21} : Shape{21, 40}, 2);
+        const Tensor c = test_tensor({40}, 3);
+        std::vector<Datum> inputs{a, c};
+        Value* x = graph.add_input(Type::of(a), "a");
+        Value* bias = graph.add_input(Type::of(c), "c");
+        Value* y = constant ? graph.add_constant(b) : graph.add_input(Type::of(b), "b");
+        if (!constant) inputs.emplace_back(b);
+        graph.outputs = {
+            graph.add(Gemm{.alpha = 0.5f, .trans_a = trans_a, .trans_b = trans_b}, {x, y, bias})};
+        expect_rows_agree(graph, inputs, 2e-6);
+      }
+}
+
+TEST(ProductRows, StepsBehindTheProductAgree) {
+  for (const int64_t rows : {1, 7, 60}) {
+    auto body = std::make_unique<Graph>();
+    const Tensor a = test_tensor({2, rows, 20}, 1), residual = test_tensor({2, rows, 45}, 2);
+    Value* x = body->add_input(Type::of(a), "x");
+    Value* other = body->add_input(Type::of(residual), "residual");
+    const auto add = [&](auto op, Values in) { return body->add(op, std::move(in)); };
+    Value* y = add(MatMul{}, {x, body->add_constant(test_tensor({20, 45}, 3))});
+    y = add(Mul{}, {y, body->add_constant(Tensor::scalar(0.1f))});
+    y = add(Add{}, {body->add_constant(test_tensor({45}, 4)), y});
+    y = add(Gelu{}, {y});
+    y = add(Sub{}, {y, body->add_constant(Tensor::scalar(0.25f))});
+    y = add(Mul{}, {other, y});
+    y = add(Swish{.alpha = 1}, {y});
+    y = add(Add{}, {y, other});
+    y = add(Gelu{.approximate = "tanh"}, {y});
+    body->outputs = {y};
+    const auto plain = body->clone();
+    Graph graph;
+    std::vector<std::unique_ptr<Graph>> regions;
+    regions.push_back(std::move(body));
+    const Values in{graph.add_input(Type::of(a), "x"), graph.add_input(Type::of(residual), "r")};
+    graph.outputs =
+        graph.add_node(Fused::op, Attrs::of(Fused{}), in, 1, {}, std::move(regions)).outs;
+    expect_rows_agree(graph, {a, residual}, 3e-6, plain.get());
+  }
+}
+
+void check_nbits(int64_t rows, int64_t depth, int64_t columns, int64_t block, bool zeros,
+                 int64_t accuracy, double tolerance) {
+  Graph graph;
+  const Tensor a = test_tensor({rows, depth});
+  const int64_t blocks = (depth + block - 1) / block;
+  const auto bytes = [&](const Shape& shape, uint32_t state) {
+    Tensor out(DType::u8, shape);
+    for (uint8_t& value : out.data<uint8_t>()) {
+      state = state * 1664525u + 1013904223u;
+      value = static_cast<uint8_t>(state >> 24);
+    }
+    return out;
+  };
+  Tensor scales = test_tensor({columns * blocks}, 5);
+  Values in{graph.add_input(Type::of(a), "a"),
+            graph.add_constant(bytes({columns, blocks, block / 2}, 7)), graph.add_constant(scales)};
+  if (zeros) in.push_back(graph.add_constant(bytes({columns, (blocks + 1) / 2}, 9)));
+  graph.outputs = {graph.add(
+      MatMulNBits{
+          .depth = depth, .columns = columns, .block_size = block, .accuracy_level = accuracy},
+      in)};
+  expect_rows_agree(graph, {a}, tolerance);
+}
+
+TEST(NbitsRows, Agree) {
+  for (const int64_t rows : {1, 5, 9}) {
+    check_nbits(rows, 96, 20, 32, false, 0, 2e-6);
+    check_nbits(rows, 80, 33, 16, true, 0, 2e-6);
+    // Activations rounded to 8 bits.
+    check_nbits(rows, 96, 20, 32, false, 4, 1e-2);
+    check_nbits(rows, 100, 33, 64, true, 4, 1e-2);
+  }
+}
+
+}  // namespace
+}  // namespace dais
