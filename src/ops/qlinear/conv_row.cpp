@@ -106,9 +106,9 @@ class BoundByteConv : public BoundKernel {
   }
 
   bool is_plain() const {
-    for (size_t axis = 0; axis < x_.space.size(); ++axis)
-      if (cells_.window.kernel[axis] != 1 || cells_.window.strides[axis] != 1 ||
-          cells_.begin[axis] != 0 || x_.space[axis] != y_.space[axis])
+    for (size_t axis = 0; axis < Cells::kAxes; ++axis)
+      if (cells_.kernel[axis] != 1 || cells_.stride[axis] != 1 || cells_.begin[axis] != 0 ||
+          cells_.in[axis] != cells_.out[axis])
         return false;
     return true;
   }
@@ -139,25 +139,44 @@ class BoundByteConv : public BoundKernel {
 
   void gather(const uint8_t* x, const uint8_t* zero_row, int64_t row, int64_t count,
               uint8_t* to) const {
-    const int64_t cells = cells_.positions(), in_cells = x_.cells(), width = group_channels_;
+    const bool runs = p_.conv.group == 1 && cells_.dilation[2] == 1;
     parallel_for(count, std::max<int64_t>(1, 65536 / row_bytes_), [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) {
-        const uint8_t* image = x + (row + i) / cells * in_cells * x_.channels;
+      CellWalk walk(cells_, row + first);
+      for (int64_t i = first; i < last; ++i, walk.next()) {
+        const uint8_t* image = x + walk.image() * x_.cells() * x_.channels;
         uint8_t* out = to + i * row_bytes_;
-        cells_.visit((row + i) % cells, [&](int64_t tap, int64_t from) {
-          copy_bytes(from < 0 ? zero_row : image + from * x_.channels, width, out + tap * width);
-        });
-        std::fill(out + taps_ * width, out + row_bytes_, uint8_t{0});
+        runs ? gather_runs(walk, image, out) : gather_taps(walk, image, zero_row, out);
+        std::fill(out + taps_ * group_channels_, out + row_bytes_, uint8_t{0});
       }
     });
   }
 
-  static void copy_bytes(const uint8_t* from, int64_t count, uint8_t* to) {
-    if (count <= 4) {
-      for (int64_t i = 0; i < count; ++i) to[i] = from[i];
-    } else {
-      std::copy_n(from, count, to);
-    }
+  /// Taps along the last axis lie side by side in X.
+  void gather_runs(const CellWalk& walk, const uint8_t* image, uint8_t* out) const {
+    const int64_t channels = x_.channels, width = cells_.kernel[2] * channels,
+                  start = walk.start(2);
+    const int64_t low = std::clamp<int64_t>(-start, 0, cells_.kernel[2]);
+    const int64_t high = std::clamp<int64_t>(cells_.in[2] - start, low, cells_.kernel[2]);
+    const auto zero = static_cast<uint8_t>(p_.conv.x_zero);
+    walk.visit_rows([&](int64_t row) {
+      if (row < 0 || low == high) {
+        std::fill_n(out, width, zero);
+      } else {
+        std::fill_n(out, low * channels, zero);
+        copy_run(image + (row + start + low) * channels, (high - low) * channels,
+                 out + low * channels);
+        std::fill(out + high * channels, out + width, zero);
+      }
+      out += width;
+    });
+  }
+
+  void gather_taps(const CellWalk& walk, const uint8_t* image, const uint8_t* zero_row,
+                   uint8_t* out) const {
+    walk.visit([&](int64_t cell) {
+      copy_run(cell < 0 ? zero_row : image + cell * x_.channels, group_channels_, out);
+      out += group_channels_;
+    });
   }
 
   void sum_rows(const ByteGemm& gemm, int32_t* sums) const {
@@ -185,7 +204,7 @@ class BoundByteConv : public BoundKernel {
     conv.high = store.high;
     conv.zero = store.zero;
     const size_t each = aligned_bytes(sizeof(void*) * kPositions * static_cast<size_t>(taps_));
-    const int64_t cells = cells_.positions(), chunks = (rows_ + kPositions - 1) / kPositions;
+    const int64_t chunks = (rows_ + kPositions - 1) / kPositions;
     const int64_t parts = std::min<int64_t>(team_size(), chunks);
     const double work = static_cast<double>(rows_ * x_.channels * taps_);
     parallel_for(parts, work < 4e5 ? parts : 1, [&](int64_t first, int64_t last) {
@@ -193,16 +212,25 @@ class BoundByteConv : public BoundKernel {
         auto* rows = reinterpret_cast<const uint8_t**>(memory + static_cast<size_t>(part) * each);
         for (int64_t c = chunks * part / parts; c < chunks * (part + 1) / parts; ++c) {
           const int64_t begin = c * kPositions, count = std::min(kPositions, rows_ - begin);
-          for (int64_t i = 0; i < count; ++i) {
-            const uint8_t* image = x + (begin + i) / cells * x_.cells() * x_.channels;
-            cells_.visit((begin + i) % cells, [&](int64_t tap, int64_t from) {
-              rows[i * taps_ + tap] = from < 0 ? zero_row : image + from * x_.channels;
-            });
-          }
+          CellWalk walk(cells_, begin);
+          for (int64_t i = 0; i < count; ++i, walk.next())
+            find_rows(walk, x + walk.image() * x_.cells() * x_.channels, zero_row,
+                      rows + i * taps_);
           cpu::depthwise_run(p_.isa, conv, rows, count, y + begin * x_.channels);
         }
       }
     });
+  }
+
+  void find_rows(const CellWalk& walk, const uint8_t* image, const uint8_t* zero_row,
+                 const uint8_t** rows) const {
+    if (walk.inside()) {
+      const uint8_t* first = image + walk.first() * x_.channels;
+      for (int64_t t = 0; t < taps_; ++t)
+        rows[t] = first + cells_.offsets[static_cast<size_t>(t)] * x_.channels;
+      return;
+    }
+    walk.visit([&](int64_t cell) { *rows++ = cell < 0 ? zero_row : image + cell * x_.channels; });
   }
 
   const Prepared& p_;

@@ -192,18 +192,20 @@ class BoundMaxBytes : public BoundKernel {
   Fault run(const Arguments& arguments) noexcept override {
     const auto* x = static_cast<const uint8_t*>(arguments.in[0]);
     auto* y = static_cast<uint8_t*>(arguments.out[0]);
-    const int64_t cells = cells_.positions(), total = y_.batch * cells;
+    const int64_t total = y_.batch * cells_.positions();
     const int64_t work = total * cells_.taps * x_.channels;
     const int64_t parts = std::clamp<int64_t>(work / (4 * kGrain), 1, team_size());
     parallel_for(parts, 1, [&](int64_t first, int64_t last) {
       for (int64_t part = first; part < last; ++part) {
         auto* rows = reinterpret_cast<const uint8_t**>(static_cast<uint8_t*>(arguments.scratch) +
                                                        static_cast<size_t>(part) * rows_bytes());
-        for (int64_t i = total * part / parts; i < total * (part + 1) / parts; ++i) {
-          const uint8_t* image = x + i / cells * x_.cells() * x_.channels;
+        const int64_t begin = total * part / parts, end = total * (part + 1) / parts;
+        CellWalk walk(cells_, begin);
+        for (int64_t i = begin; i < end; ++i, walk.next()) {
+          const uint8_t* image = x + walk.image() * x_.cells() * x_.channels;
           int64_t taps = 0;
-          cells_.visit(i % cells, [&](int64_t, int64_t from) {
-            if (from >= 0) rows[taps++] = image + from * x_.channels;
+          walk.visit([&](int64_t cell) {
+            if (cell >= 0) rows[taps++] = image + cell * x_.channels;
           });
           uint8_t* to = y + i * x_.channels;
           if (taps > 0)
