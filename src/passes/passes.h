@@ -23,6 +23,7 @@ bool recognize_rotary(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
 bool split_conv_transpose(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);
+bool fuse_quantised(Graph& graph, const Target& target);
 bool quantise_linear(Graph& graph, const Target& target);
 bool remove_dead(Graph& graph, const Target& target);
 

@@ -32,6 +32,7 @@ std::span<const Pass> target_passes() {
       {"split_conv_transpose", split_conv_transpose},  // before layout, which it needs
       {"layout", layout},                              // leaves constants to fold
       {"fold_permuted", fold_weights},                 //
+      {"fuse_quantised", fuse_quantised},              // with the sums behind convolutions
       {"fuse_conv", fuse_conv},                        // before products and chains
       {"fuse_matmul_epilogue", fuse_matmul_epilogue},  //
       {"fuse_elementwise", fuse_elementwise},          // what the others have left
