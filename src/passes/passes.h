@@ -20,6 +20,7 @@ bool recognize_attention(Graph& graph, const Target& target);
 bool recognize_norms(Graph& graph, const Target& target);
 bool recognize_products(Graph& graph, const Target& target);
 bool recognize_rotary(Graph& graph, const Target& target);
+bool shuffle_channels(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
 bool split_conv_transpose(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);

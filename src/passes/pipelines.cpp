@@ -31,6 +31,7 @@ std::span<const Pass> target_passes() {
       {"fold_weights", fold_weights},                  // kernels want constant weights
       {"split_conv_transpose", split_conv_transpose},  // before layout, which it needs
       {"layout", layout},                              // leaves constants to fold
+      {"shuffle_channels", shuffle_channels},          // between what layout has turned
       {"fold_permuted", fold_weights},                 //
       {"fuse_quantised", fuse_quantised},              // with the sums behind convolutions
       {"fuse_conv", fuse_conv},                        // before products and chains

@@ -205,7 +205,28 @@ class Compiler {
     return number < 0 || logical ? number : converted(number, Lane::f64, Lane::f32);
   }
 
+  /// Powers that are products or roots, by a constant exponent; 0: no such.
+  int add_power(const Node& node, Lane lane) {
+    const Tensor* exponent = node.in[1]->constant();
+    if (!exponent || exponent->elements() != 1 || (lane != Lane::f32 && lane != Lane::f64))
+      return 0;
+    const double power = exponent->to_double();
+    if (power != 2 && power != 3 && power != 0.5 && power != -1) return 0;
+    const int x = read_as(node.in[0], lane);
+    if (x < 0) return x;
+    const auto one = [&](Scalar function) {
+      return apply({.scalar = function, .lane = lane, .in = {x, -1, -1}}, false);
+    };
+    if (power == 0.5) return one(Scalar::sqrt);
+    if (power == -1) return one(Scalar::reciprocal);
+    const int square = apply({.scalar = Scalar::mul, .lane = lane, .in = {x, x, -1}}, false);
+    if (power == 2) return square;
+    return apply({.scalar = Scalar::mul, .lane = lane, .in = {square, x, -1}}, false);
+  }
+
   int add_function(const Node& node, const ScalarCall& call, Lane lane) {
+    if (call.function == Scalar::pow)
+      if (const int number = add_power(node, lane)) return number;
     TileStep step{.scalar = call.function, .lane = lane, .parameters = call.parameters};
     const size_t count = static_cast<size_t>(elementwise_row(*node.op)->operands);
     for (size_t i = 0; i < count; ++i) {

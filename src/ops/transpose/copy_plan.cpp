@@ -8,6 +8,16 @@
 #include "ops/conv/conv_loops.h"
 
 namespace dais {
+
+#define DAIS_PERMUTE(isa)                                                            \
+  namespace isa {                                                                    \
+  void permute_blocks(const uint32_t*, uint32_t*, const int32_t*, int64_t, int64_t); \
+  }
+DAIS_PERMUTE(plain)
+DAIS_PERMUTE(avx2)
+DAIS_PERMUTE(avx512)
+#undef DAIS_PERMUTE
+
 namespace {
 
 /// Bytes that are worth waking another thread for.
@@ -45,6 +55,27 @@ StridedLoop<2> loop_over(const std::vector<Axis>& axes) {
   return StridedLoop<2>(shape, {to, from});
 }
 
+/// From where each element of a block comes, when the outermost axis walks whole blocks on both
+/// sides and everything inside stays within one; empty otherwise.
+std::vector<int32_t> block_permutation(const std::vector<Axis>& axes) {
+  constexpr int64_t kLargestBlock = 4096;
+  if (axes.size() < 2) return {};
+  int64_t period = 1;
+  for (size_t i = axes.size(); i-- > 1;) {
+    if (axes[i].to != period) return {};
+    period *= axes[i].size;
+  }
+  if (period > kLargestBlock || axes[0].to != period || axes[0].from != period) return {};
+  std::vector<int32_t> index;
+  for (int64_t i = 0; i < period; ++i) {
+    int64_t from = 0;
+    for (size_t k = 1; k < axes.size(); ++k) from += i / axes[k].to % axes[k].size * axes[k].from;
+    if (from < 0 || from >= period) return {};
+    index.push_back(static_cast<int32_t>(from));
+  }
+  return index;
+}
+
 template <typename T>
 void transpose_block(const T* from, int64_t rows, int64_t columns, int64_t from_stride, T* to,
                      int64_t to_stride) {
@@ -67,7 +98,11 @@ CopyPlan::CopyPlan(const Shape& space, size_t element_size, const Strides& from_
   const auto other = turned ? std::find_if(axes.begin(), axes.end(),
                                            [](const Axis& axis) { return axis.from == 1; })
                             : axes.end();
-  if (other != axes.end()) {
+  // Narrower than the blocks of a transposition: gathers do better.
+  constexpr int64_t kNarrow = 8;
+  if (other != axes.end() && size_ == 4 && std::min(other->size, axes.back().size) < kNarrow)
+    index_ = block_permutation(axes);
+  if (other != axes.end() && index_.empty()) {
     blocks_ = true;
     last_ = axes.back().size;
     last_from_ = axes.back().from;
@@ -134,8 +169,22 @@ void CopyPlan::run_blocks(const T* from, T* to) const {
   });
 }
 
+void CopyPlan::run_permuted(const uint32_t* from, uint32_t* to) const {
+  const auto permute = isa_ >= Isa::avx512 ? avx512::permute_blocks
+                       : isa_ == Isa::avx2 ? avx2::permute_blocks
+                                           : plain::permute_blocks;
+  const auto period = static_cast<int64_t>(index_.size());
+  parallel_for(total_ / period, std::max<int64_t>(1, kParallelBytes / 8 / period),
+               [&](int64_t first, int64_t last) {
+                 permute(from + first * period, to + first * period, index_.data(), period,
+                         last - first);
+               });
+}
+
 template <typename T>
 void CopyPlan::run_as(const T* from, T* to) const {
+  if constexpr (sizeof(T) == 4)
+    if (!index_.empty()) return run_permuted(from, to);
   if (blocks_)
     run_blocks(from, to);
   else

@@ -24,6 +24,7 @@ class CopyPlan {
   void run_rows(const T* from, T* to) const;
   template <typename T>
   void run_blocks(const T* from, T* to) const;
+  void run_permuted(const uint32_t* from, uint32_t* to) const;
 
   size_t size_;
   Isa isa_;
@@ -32,6 +33,8 @@ class CopyPlan {
   int64_t total_ = 0;
   /// A transposition: `last_` elements lie together in `to`, `other_` in `from`.
   int64_t last_ = 0, last_from_ = 0, other_ = 0, other_to_ = 0;
+  /// The same permutation in every block of so many elements; empty where there is none.
+  std::vector<int32_t> index_;
 };
 
 /// Copies that move one tensor's elements to a place in another.
