@@ -96,8 +96,8 @@ void Session::State::bind(std::span<const Datum> inputs) {
     place_arena();
     for (size_t at = 0; at < steps.size(); ++at)
       if (plan->steps()[at].bound_early) bind_step(at);
-    std::fill(changed.begin(), changed.end(), 0);
     point_slots();
+    std::fill(changed.begin(), changed.end(), 0);
     bound_ = true;
     return;
   }
@@ -143,9 +143,16 @@ void Session::State::update_shapes() {
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Slot& slot = plan->slots()[i];
     if (!slot.sized) continue;
-    Shape shape;
-    shape.resize(slot.sizes.size());
-    for (size_t axis = 0; axis < slot.sizes.size(); ++axis) {
+    Shape& shape = shapes[i];
+    const size_t rank = slot.sizes.size();
+    bool same = shape.rank() == rank;
+    for (size_t axis = 0; axis < rank && same; ++axis)
+      same = shape[axis] == sizes_[static_cast<size_t>(slot.sizes[axis])];
+    if (same) continue;
+    changed[i] = 1;
+    shape = Shape();
+    shape.resize(rank);
+    for (size_t axis = 0; axis < rank; ++axis) {
       shape[axis] = sizes_[static_cast<size_t>(slot.sizes[axis])];
       if (shape[axis] < 0)
         throw Error(Code::invalid_argument,
@@ -153,9 +160,6 @@ void Session::State::update_shapes() {
                         " has an impossible size for these inputs",
                     slot.value->producer() ? slot.value->producer()->where() : "");
     }
-    if (shape == shapes[i]) continue;
-    changed[i] = 1;
-    shapes[i] = shape;
   }
 }
 
@@ -204,7 +208,9 @@ void Session::State::point_slots() {
     const Slot& slot = plan->slots()[i];
     const bool fixed_view = slot.kind == Slot::Kind::view &&
                             plan->slots()[static_cast<size_t>(slot.root)].kind != Slot::Kind::late;
-    if (slot.kind == Slot::Kind::arena || fixed_view) point(i);
+    if (slot.kind != Slot::Kind::arena && !fixed_view) continue;
+    const void* memory = pointers[fixed_view ? static_cast<size_t>(slot.root) : i];
+    if (changed[i] || data[i].tensor.raw() != memory) point(i);
   }
 }
 
@@ -235,8 +241,9 @@ BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
   if (!entry) entry = &cache.add(std::move(key), plan->steps()[at].kernel->bind(sizes));
   if (!entry->kernel) return nullptr;
   const auto scratch = static_cast<int64_t>(entry->kernel->scratch_bytes());
+  // More than asked for, as sizes that grow step by step would ask again each time.
   if (scratch > 0 && (!scratch_ || scratch_.elements() < scratch))
-    scratch_ = Tensor(DType::u8, Shape{scratch});
+    scratch_ = Tensor(DType::u8, Shape{scratch + scratch / 8});
   return entry->kernel.get();
 }
 
