@@ -12,7 +12,9 @@ struct Program {
 };
 
 void add_bench(Program& program);
+void add_convert(Program& program);
 void add_explain(Program& program);
+void add_inspect(Program& program);
 void add_run(Program& program);
 void add_simulate(Program& program);
 void add_verify(Program& program);

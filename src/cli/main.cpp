@@ -30,11 +30,13 @@ int main(int argc, char** argv) {
     program.app.description("dais: neural networks from ONNX files, on this machine");
     program.app.name("dais");
     program.app.require_subcommand(1);
+    dais::cli::add_inspect(program);
     dais::cli::add_run(program);
     dais::cli::add_verify(program);
     dais::cli::add_explain(program);
     dais::cli::add_bench(program);
     dais::cli::add_simulate(program);
+    dais::cli::add_convert(program);
     if (explain_unknown_verb(program.app, argc, argv)) return kWrongUsage;
     try {
       program.app.parse(argc, argv);

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "api/compile.h"
-#include "base/threads.h"
-#include "onnx/importer.h"
+#include "onnx/exporter.h"
 #include "runtime/session.h"
 
 namespace dais::cli {
@@ -16,20 +14,71 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using onnx::Model;
 
-/// Runs a model on the given inputs and gives the results of the last run.
-std::vector<Datum> run_model(const Model& model, const std::vector<Datum>& inputs,
-                             const Running& running) {
-  CompileOptions options;
-  options.optimize = optimize_from_name(running.optimize);
-  options.threads = team_size();
-  Session session(compile(model.graph->clone(), options).plan);
-  for (int i = 1; i < running.runs; ++i) session.run(inputs);
-  std::vector<Datum> results = session.run(inputs);
-  // Results are views of the session's memory, which ends here.
-  for (Datum& result : results)
-    if (result.kind == Datum::Kind::tensor) result = result.tensor.clone();
-  return results;
+using Named = std::vector<std::pair<std::string, Datum>>;
+
+std::string compare_outputs(const std::vector<std::string>& names, const std::vector<Datum>& got,
+                            const Named& expected, const Tolerance& tolerance) {
+  for (const auto& [name, value] : expected) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) return "the model has no output '" + name + "'";
+    const auto index = static_cast<size_t>(found - names.begin());
+    const auto difference = first_difference(got.at(index), value, tolerance);
+    if (!difference.empty()) return "output '" + name + "' " + difference;
+  }
+  return {};
 }
+
+bool repeatable(const Graph& graph) {
+  return std::all_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    return node->op->pure && std::all_of(node->regions.begin(), node->regions.end(),
+                                         [](const auto& region) { return repeatable(*region); });
+  });
+}
+
+Model written_and_read(const Model& model) {
+  const auto bytes = std::make_shared<const std::string>(onnx::export_model(model));
+  onnx::ImportOptions options;
+  for (const Value* input : model.graph->inputs) options.overrides.insert(input->name);
+  try {
+    return onnx::import_model({reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()},
+                              bytes, options);
+  } catch (const Error& error) {
+    throw error.at("the model written and read back");
+  }
+}
+
+/// Runs a model and judges its outputs; "" when they are right.
+class Runner {
+ public:
+  Runner(Model model, const CaseOptions& options) : names_(model.outputs), options_(options) {
+    if (options.round_trip && repeatable(*model.graph)) {
+      Model again = written_and_read(model);
+      if (again.outputs != names_)
+        throw Error(Code::internal, "written outputs change their names");
+      second_.emplace(compile(std::move(again.graph), options.compile).plan);
+    }
+    first_.emplace(compile(std::move(model.graph), options.compile).plan);
+  }
+
+  void run(const std::vector<Datum>& inputs) {
+    for (int i = 1; i < options_.runs; ++i) first_->run(inputs);
+    got_ = first_->run(inputs);
+    if (!second_) return;
+    Named before;
+    for (size_t i = 0; i < names_.size(); ++i) before.emplace_back(names_[i], got_[i]);
+    const auto difference = compare_outputs(names_, second_->run(inputs), before, {0, 0});
+    if (!difference.empty()) throw Error(Code::internal, "written and read back: " + difference);
+  }
+  std::string compare(const Named& expected) const {
+    return compare_outputs(names_, got_, expected, options_.tolerance);
+  }
+
+ private:
+  std::vector<std::string> names_;
+  CaseOptions options_;
+  std::optional<Session> first_, second_;
+  std::vector<Datum> got_;
+};
 
 Datum read_value(const fs::path& path, const Type& type) {
   const auto file = MappedFile::open(path);
@@ -42,19 +91,6 @@ Datum read_value(const fs::path& path, const Type& type) {
 
 fs::path numbered(const fs::path& folder, const char* stem, size_t number) {
   return folder / (stem + std::to_string(number) + ".pb");
-}
-
-std::string compare_outputs(const Model& model, const std::vector<Datum>& got,
-                            const std::vector<std::pair<std::string, Datum>>& expected,
-                            const Tolerance& tolerance) {
-  for (const auto& [name, value] : expected) {
-    const auto found = std::find(model.outputs.begin(), model.outputs.end(), name);
-    if (found == model.outputs.end()) return "the model has no output '" + name + "'";
-    const auto index = static_cast<size_t>(found - model.outputs.begin());
-    const auto difference = first_difference(got.at(index), value, tolerance);
-    if (!difference.empty()) return "output '" + name + "' " + difference;
-  }
-  return {};
 }
 
 /// The model of a data set. Its input files follow the order of the model's inputs: the initialised
@@ -72,32 +108,32 @@ Model import_for(const fs::path& path, const fs::path& data) {
   return onnx::import_model(path, options);
 }
 
-std::string run_data_set(const fs::path& path, const fs::path& data, const Running& running,
-                         const Tolerance& tolerance) {
-  const Model model = import_for(path, data);
+std::string run_data_set(const fs::path& path, const fs::path& data, const CaseOptions& options) {
+  Model model = import_for(path, data);
   const auto& graph = *model.graph;
   std::vector<Datum> inputs;
   for (size_t i = 0; i < graph.inputs.size(); ++i)
     inputs.push_back(read_value(numbered(data, "input_", i), graph.inputs[i]->type));
-  const auto got = run_model(model, inputs, running);
-  std::vector<std::pair<std::string, Datum>> expected;
+  Named expected;
   for (size_t i = 0; i < model.outputs.size(); ++i) {
     const auto file = numbered(data, "output_", i);
     if (fs::exists(file))
-      expected.emplace_back(model.outputs[i], read_value(file, graph.outputs[i]->type));
+      expected.emplace_back(model.outputs[i], read_value(file, model.output_types[i]));
   }
   if (expected.empty()) throw Error(Code::not_found, "no output_0.pb to compare with", data);
-  return compare_outputs(model, got, expected, tolerance);
+  Runner runner(std::move(model), options);
+  runner.run(inputs);
+  return runner.compare(expected);
 }
 
-std::string run_folder(const TestCase& test, const Running& running, const Tolerance& tolerance) {
+std::string run_folder(const TestCase& test, const CaseOptions& options) {
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(test.model.parent_path()))
     if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
       sets.push_back(entry.path());
   std::sort(sets.begin(), sets.end());
   for (const auto& set : sets) {
-    const auto found = run_data_set(test.model, set, running, tolerance);
+    const auto found = run_data_set(test.model, set, options);
     if (!found.empty()) return set.filename().string() + ": " + found;
   }
   return {};
@@ -114,16 +150,18 @@ Tensor ramp(const Type& type) {
   return out;
 }
 
-std::string run_light(const TestCase& test, const Running& running, const Tolerance& tolerance) {
-  const Model model = onnx::import_model(test.model);
+std::string run_light(const TestCase& test, const CaseOptions& options) {
+  Model model = onnx::import_model(test.model);
   std::vector<Datum> inputs;
   for (const Value* input : model.graph->inputs) inputs.push_back(ramp(input->type));
   const auto stem = test.model.parent_path() / (test.model.stem().string() + "_output_");
-  std::vector<std::pair<std::string, Datum>> expected;
+  Named expected;
   for (size_t i = 0; i < model.outputs.size(); ++i)
     expected.emplace_back(model.outputs[i], read_value(stem.string() + std::to_string(i) + ".pb",
                                                        model.graph->outputs[i]->type));
-  return compare_outputs(model, run_model(model, inputs, running), expected, tolerance);
+  Runner runner(std::move(model), options);
+  runner.run(inputs);
+  return runner.compare(expected);
 }
 
 double number_of(const json& value) {
@@ -168,17 +206,17 @@ Tensor tensor_of(const json& value) {
   return out;
 }
 
-std::vector<std::pair<std::string, Datum>> values_of(const json& values) {
-  std::vector<std::pair<std::string, Datum>> out;
+Named values_of(const json& values) {
+  Named out;
   for (const auto& [name, value] : values.items()) out.emplace_back(name, tensor_of(value));
   return out;
 }
 
-std::string compare_entry(const TestCase& test, const Running& running) {
+std::string compare_entry(const TestCase& test, CaseOptions options) {
   const auto given = values_of(test.entry.at("inputs"));
-  onnx::ImportOptions options;
-  for (const auto& [name, value] : given) options.overrides.insert(name);
-  const Model model = onnx::import_model(test.model, options);
+  onnx::ImportOptions import;
+  for (const auto& [name, value] : given) import.overrides.insert(name);
+  Model model = onnx::import_model(test.model, import);
   std::vector<Datum> inputs;
   for (const Value* input : model.graph->inputs) {
     const auto found = std::find_if(given.begin(), given.end(),
@@ -187,22 +225,22 @@ std::string compare_entry(const TestCase& test, const Running& running) {
     inputs.push_back(found->second);
   }
   const double allowed = test.entry.at("tol").get<double>();
-  const Tolerance tolerance{allowed, allowed};
-  const auto got = run_model(model, inputs, running);
-  if (!test.entry.at("expect").is_null())
-    return compare_outputs(model, got, values_of(test.entry["expect"]), tolerance);
+  options.tolerance = {allowed, allowed};
+  Runner runner(std::move(model), options);
+  runner.run(inputs);
+  if (!test.entry.at("expect").is_null()) return runner.compare(values_of(test.entry["expect"]));
   if (test.entry.at("any_of").is_null()) return "ran, but an error was expected";
   std::string difference;
   for (const auto& accepted : test.entry["any_of"]) {
-    difference = compare_outputs(model, got, values_of(accepted), tolerance);
+    difference = runner.compare(values_of(accepted));
     if (difference.empty()) return {};
   }
   return "agrees with none of the accepted answers; with the last: " + difference;
 }
 
-std::string run_entry(const TestCase& test, const Running& running) {
+std::string run_entry(const TestCase& test, const CaseOptions& options) {
   try {
-    return compare_entry(test, running);
+    return compare_entry(test, options);
   } catch (const Error& error) {
     // Our own bug is not a clear refusal.
     if (error.code() == Code::internal || !test.entry.at("expect").is_null()) throw;
@@ -242,11 +280,11 @@ std::vector<TestCase> find_cases(const std::vector<std::string>& folders,
   return out;
 }
 
-std::string run_case(const TestCase& test, const Running& running, const Tolerance& tolerance) {
+std::string run_case(const TestCase& test, const CaseOptions& options) {
   switch (test.layout) {
-    case TestCase::Layout::folder: return run_folder(test, running, tolerance);
-    case TestCase::Layout::light: return run_light(test, running, tolerance);
-    case TestCase::Layout::entry: return run_entry(test, running);
+    case TestCase::Layout::folder: return run_folder(test, options);
+    case TestCase::Layout::light: return run_light(test, options);
+    case TestCase::Layout::entry: return run_entry(test, options);
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "api/compile.h"
 #include "cli/compare.h"
 
 namespace dais::cli {
@@ -19,9 +20,11 @@ struct TestCase {
   nlohmann::json entry;  ///< of a cases.json
 };
 
-/// How cases are run.
-struct Running {
-  std::string optimize = "full";
+struct CaseOptions {
+  CompileOptions compile;
+  Tolerance tolerance;
+  /// Also writes the model as ONNX, reads it back and expects the same bits.
+  bool round_trip = false;
   int runs = 1;  ///< the last one counts: later runs may take other paths than the first
 };
 
@@ -30,6 +33,6 @@ std::vector<TestCase> find_cases(const std::vector<std::string>& folders, const 
 
 /// Runs a case; empty when its outputs are right, else the first difference. Throws Error when the
 /// model cannot be read or run (which is what some cases ask for; then the answer is empty too).
-std::string run_case(const TestCase& test, const Running& running, const Tolerance& tolerance);
+std::string run_case(const TestCase& test, const CaseOptions& options);
 
 }  // namespace dais::cli

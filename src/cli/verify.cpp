@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/test_case.h"
 
@@ -15,10 +14,8 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> folders;
-  std::string cases, filter, skip;
-  Running running;
-  Tolerance tolerance;
-  int threads = 0;
+  std::string cases, filter, skip, optimize = "full";
+  CaseOptions run;
   bool json = false;
 };
 
@@ -53,7 +50,7 @@ Outcome judge(const TestCase& test, const Options& options,
   Outcome out{test.name, "passed", {}};
   const auto start = std::chrono::steady_clock::now();
   try {
-    out.detail = run_case(test, options.running, options.tolerance);
+    out.detail = run_case(test, options.run);
   } catch (const std::exception& error) {
     out.detail = error.what();
   }
@@ -83,8 +80,8 @@ void print(const Outcome& outcome, const Options& options) {
   std::fflush(stdout);
 }
 
-void verify(Program& program, const Options& options) {
-  if (options.threads > 0) set_team_size(options.threads);
+void verify(Program& program, Options& options) {
+  options.run.compile.optimize = optimize_from_name(options.optimize);
   auto tests = find_cases(options.folders, options.cases);
   if (!options.filter.empty()) {
     const std::regex pattern(options.filter);
@@ -131,17 +128,18 @@ void add_verify(Program& program) {
   command->add_option("folder", options->folders,
                       "Folders with model.onnx and test_data_set_*; searched recursively");
   command->add_option("--cases", options->cases, "A cases.json beside its graphs");
-  command->add_option("--rtol", options->tolerance.relative, "Relative tolerance")
+  command->add_option("--rtol", options->run.tolerance.relative, "Relative tolerance")
       ->capture_default_str();
-  command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance")
+  command->add_option("--atol", options->run.tolerance.absolute, "Absolute tolerance")
       ->capture_default_str();
-  command->add_option("--optimize", options->running.optimize, "Passes to run before")
-      ->check(CLI::IsMember({"off", "portable", "full"}))
+  command->add_option("--optimize", options->optimize, "Passes to run: off, portable or full")
       ->capture_default_str();
-  command->add_option("--runs", options->running.runs, "Run each model so often; compare the last")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads to use; 0: all usable cores");
+  command->add_option("--threads", options->run.compile.threads,
+                      "Threads to use; 0: all usable cores");
+  command->add_option("--runs", options->run.runs, "Run each model so often; compare the last")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--round-trip", options->run.round_trip,
+                    "Also write each model as ONNX, read it back and expect the same bits");
   command->add_option("--filter", options->filter, "Run the cases whose name matches this regex");
   command->add_option("--skip", options->skip, "File of allowed failures: name  # reason");
   command->add_flag("--json", options->json, "One JSON line per case, then a summary");

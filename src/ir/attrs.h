@@ -24,6 +24,7 @@ struct AttrField {
   std::string_view name;
   AttrValue (*get)(const void* attrs);
   bool (*set)(void* attrs, const AttrValue& value);  ///< false: a value of the wrong kind
+  bool required = false;  ///< ONNX files state it even when it is at its default
 };
 
 /// The fields of one attribute struct. One field list gives equality, hash, text, parsing and ONNX.
@@ -40,10 +41,16 @@ template <typename Struct, typename Member>
 struct Field {
   std::string_view name;
   Member Struct::*member;
+  bool required = false;
 };
 template <typename Struct, typename Member>
 constexpr Field<Struct, Member> field(std::string_view name, Member Struct::*member) {
   return {name, member};
+}
+/// The same for an attribute that has no default in ONNX.
+template <typename Struct, typename Member>
+constexpr Field<Struct, Member> required_field(std::string_view name, Member Struct::*member) {
+  return {name, member, true};
 }
 
 namespace detail {
@@ -137,7 +144,8 @@ constexpr AttrField make_field() {
           [](void* attrs, const AttrValue& value) {
             return AttrConvert<Member>::set(
                 static_cast<Struct*>(attrs)->*(std::get<index>(Struct::fields).member), value);
-          }};
+          },
+          declared.required};
 }
 
 template <typename Struct, size_t... index>

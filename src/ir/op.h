@@ -17,6 +17,7 @@ struct Node;
 class Inference;
 class Call;
 class OnnxImport;
+struct OnnxNode;
 using Values = std::vector<Value*>;
 
 /// What a node costs at known sizes; used by forecasts, `bench` and kernel rules.
@@ -33,6 +34,9 @@ struct OnnxRule {
   int until = std::numeric_limits<int>::max();  ///< inclusive
   std::string_view domain = "";                 ///< "" is ai.onnx
   Values (*import)(OnnxImport&) = nullptr;      ///< one value per output; may be nullptr if unused
+  /// The way back. Rules without `import` need none: same inputs, attributes by field name. A node
+  /// whose op has neither is decomposed when it is written.
+  OnnxNode (*export_as)(const Node&, int64_t opset) = nullptr;
 };
 
 /// The constant description of an operator. Our ops follow the newest ONNX version's inputs and

@@ -137,7 +137,7 @@ void write_tensor(WireWriter& out, const Tensor& tensor, std::string_view name) 
   if (tensor.dtype() == DType::string) {
     for (const auto& text : tensor.data<std::string>()) out.text(6, text);
   } else if (dtype_bits(tensor.dtype()) >= 8) {
-    out.bytes(9, {static_cast<const uint8_t*>(tensor.raw()), tensor.bytes()});
+    out.bytes(9, {static_cast<const uint8_t*>(tensor.raw()), tensor.bytes()}, tensor.owner());
   } else {
     out.text(9, pack_elements(tensor));
   }
@@ -151,7 +151,7 @@ std::string datum_bytes(const Datum& datum, const Type& type, std::string_view n
     if (!name.empty()) out.text(1, name);
     write_datum(out, datum, type);
   }
-  return out.release();
+  return out.data();
 }
 
 Datum TensorReader::read(Bytes bytes, const Type& type) {

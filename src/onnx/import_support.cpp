@@ -26,12 +26,12 @@ std::string remedy_for(std::string_view domain, std::string_view type, int64_t v
   return "Replace it by standard operators, or give it a body as a model-local function";
 }
 
-int64_t newest_of(std::string_view domain) {
-  if (domain.empty()) return kNewestOpset;
-  return std::numeric_limits<int64_t>::max();
-}
-
 }  // namespace
+
+int64_t newest_opset(std::string_view domain) {
+  if (domain.empty()) return kNewestOpset;
+  return domain == "ai.onnx.ml" ? 5 : 1;
+}
 
 const FunctionProto* Importer::find_function(const NodeProto& node) const {
   if (functions_.empty()) return nullptr;
@@ -57,7 +57,7 @@ void Importer::check_node(const NodeProto& node, const Opsets& opsets) {
   const int64_t version = opset(opsets, domain);
   const std::string place = "node " + in_quotes(node_label(node)) + " (" + std::string(node.type) +
                             ", opset " + std::to_string(version) + ")";
-  const bool too_new = version > newest_of(domain);
+  const bool too_new = domain.empty() && version > kNewestOpset;
   if (!too_new && version > 0 && op_registry().match(domain, node.type, version).rule) return;
   const std::string key = too_new || version < 1
                               ? "opset " + std::string(domain)
@@ -68,8 +68,8 @@ void Importer::check_node(const NodeProto& node, const Opsets& opsets) {
     report(Error(Code::unsupported,
                  "opset " + std::to_string(version) + " of domain " +
                      in_quotes(shown_domain(domain)) + " is newer than the newest known, " +
-                     std::to_string(newest_of(domain)),
-                 place, "Export the model for opset " + std::to_string(newest_of(domain))));
+                     std::to_string(newest_opset(domain)),
+                 place, "Export the model for opset " + std::to_string(newest_opset(domain))));
   else if (version < 1)
     report(Error(Code::invalid_model,
                  "the model imports no opset of domain " + in_quotes(shown_domain(domain)), place,

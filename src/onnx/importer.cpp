@@ -1,5 +1,6 @@
 #include "onnx/importer.h"
 
+#include <algorithm>
 #include <new>
 
 #include "onnx/import_scope.h"
@@ -39,6 +40,18 @@ void Importer::read_initializers(Scope& scope, const GraphProto& proto) {
   for (const auto& tensor : proto.sparse_initializers) add(tensor.values.name, tensor);
 }
 
+namespace {
+
+/// Products of sums grow exponentially when they are multiplied out: only short ones are taken as
+/// expressions, others are names.
+Dim dim_of(std::string_view text) {
+  constexpr auto kMostProducts = 4;
+  return std::count(text.begin(), text.end(), '*') > kMostProducts ? Dim::symbol(std::string(text))
+                                                                   : Dim::parse(text);
+}
+
+}  // namespace
+
 Type Importer::type_of(const TypeProto& proto, Graph& graph, const Type* hint) const {
   const auto dtype = [&] {
     const auto found = dtype_from_onnx(proto.element_type);
@@ -72,7 +85,7 @@ Type Importer::type_of(const TypeProto& proto, Graph& graph, const Type* hint) c
     else if (dim.value || dim.param.empty() || dim.param[0] == '?')
       out.shape->push_back(graph.fresh_dim());
     else
-      out.shape->push_back(Dim::parse(dim.param));
+      out.shape->push_back(dim_of(dim.param));
   }
   return out;
 }
@@ -143,7 +156,11 @@ Model Importer::run() {
   read_outputs(scope, proto);
   throw_problems();
   for (const auto& input : proto.inputs) out.inputs.emplace_back(input.name);
-  for (const auto& output : proto.outputs) out.outputs.emplace_back(output.name);
+  for (size_t i = 0; i < proto.outputs.size(); ++i) {
+    out.outputs.emplace_back(proto.outputs[i].name);
+    const Type* inferred = &out.graph->outputs[i]->type;
+    out.output_types.push_back(type_of(proto.outputs[i].type, *out.graph, inferred));
+  }
   out.ir_version = model_.ir_version;
   out.model_version = model_.model_version;
   out.opsets = {opsets_.begin(), opsets_.end()};

@@ -12,6 +12,7 @@ struct Model {
   std::unique_ptr<Graph> graph;
   std::vector<std::string> inputs;   ///< names in file order, default inputs among them
   std::vector<std::string> outputs;  ///< names in the file, one per graph output
+  std::vector<Type> output_types;    ///< as the file declares them
   /// Initialisers that the file also lists as inputs: constants of the graph, which a caller may
   /// replace by importing again with their names in ImportOptions::overrides.
   std::vector<std::pair<std::string, Tensor>> defaults;
@@ -30,6 +31,9 @@ struct ImportOptions {
 /// The newest ai.onnx opset and the IR versions that are understood.
 inline constexpr int64_t kNewestOpset = 28;
 inline constexpr int64_t kOldestIr = 3, kNewestIr = 14;
+
+/// The newest opset of a domain that the operators of this build are written for.
+int64_t newest_opset(std::string_view domain);
 
 /// Reads a model. Weights stay views of the mapped file where they are aligned. Broken files throw
 /// `invalid_model`; a model with operators or features that are not there throws one `unsupported`

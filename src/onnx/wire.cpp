@@ -88,10 +88,10 @@ void WireReader::append(std::vector<float>& out) const {
 
 void WireWriter::varint(uint64_t value) {
   while (value >= 0x80) {
-    data_.push_back(static_cast<char>(value | 0x80));
+    own_.push_back(static_cast<char>(value | 0x80));
     value >>= 7;
   }
-  data_.push_back(static_cast<char>(value));
+  own_.push_back(static_cast<char>(value));
 }
 
 void WireWriter::integer(uint32_t field, int64_t value) {
@@ -101,17 +101,32 @@ void WireWriter::integer(uint32_t field, int64_t value) {
 
 void WireWriter::number(uint32_t field, float value) {
   tag(field, Wire::fixed32);
-  data_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  own_.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 void WireWriter::text(uint32_t field, std::string_view value) {
   tag(field, Wire::bytes);
   varint(value.size());
-  data_.append(value);
+  own_.append(value);
 }
 
-void WireWriter::bytes(uint32_t field, Bytes value) {
-  text(field, {reinterpret_cast<const char*>(value.data()), value.size()});
+void WireWriter::bytes(uint32_t field, Bytes value, std::shared_ptr<const void> owner) {
+  constexpr size_t kWorthAPiece = 4096;
+  if (!owner || value.size() < kWorthAPiece)
+    return text(field, {reinterpret_cast<const char*>(value.data()), value.size()});
+  tag(field, Wire::bytes);
+  varint(value.size());
+  pieces_.push_back({own_.size(), value, std::move(owner)});
+  borrowed_ += value.size();
+}
+
+void WireWriter::message(uint32_t field, const WireWriter& nested) {
+  tag(field, Wire::bytes);
+  varint(nested.size());
+  for (const Piece& piece : nested.pieces_)
+    pieces_.push_back({own_.size() + piece.at, piece.bytes, piece.owner});
+  borrowed_ += nested.borrowed_;
+  own_.append(nested.own_);
 }
 
 void WireWriter::integers(uint32_t field, std::span<const int64_t> values) {
@@ -122,6 +137,30 @@ void WireWriter::integers(uint32_t field, std::span<const int64_t> values) {
 
 void WireWriter::numbers(uint32_t field, std::span<const float> values) {
   text(field, {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+}
+
+template <typename Visit>
+void WireWriter::each_piece(Visit&& visit) const {
+  const Bytes own(reinterpret_cast<const uint8_t*>(own_.data()), own_.size());
+  size_t done = 0;
+  for (const Piece& piece : pieces_) {
+    visit(own.subspan(done, piece.at - done));
+    visit(piece.bytes);
+    done = piece.at;
+  }
+  visit(own.subspan(done));
+}
+
+std::string WireWriter::data() const {
+  std::string out;
+  out.reserve(size());
+  each_piece(
+      [&](Bytes bytes) { out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); });
+  return out;
+}
+
+void WireWriter::write_to(AtomicFile& file) const {
+  each_piece([&](Bytes bytes) { file.write(bytes); });
 }
 
 }  // namespace dais::onnx

@@ -85,25 +85,36 @@ class WireReader {
   Bytes span_;
 };
 
-/// Builds one message. Fields appear in the order of the calls.
+/// Builds one message. Fields appear in the order of the calls. Large bytes are not copied when
+/// an owner keeps them alive.
 class WireWriter {
  public:
   void integer(uint32_t field, int64_t value);
   void number(uint32_t field, float value);
   void text(uint32_t field, std::string_view value);
-  void bytes(uint32_t field, Bytes value);
-  void message(uint32_t field, const WireWriter& nested) { text(field, nested.data_); }
+  void bytes(uint32_t field, Bytes value, std::shared_ptr<const void> owner);
+  void message(uint32_t field, const WireWriter& nested);
   void integers(uint32_t field, std::span<const int64_t> values);  ///< packed
   void numbers(uint32_t field, std::span<const float> values);     ///< packed
 
-  const std::string& data() const { return data_; }
-  std::string release() { return std::move(data_); }
+  size_t size() const { return own_.size() + borrowed_; }
+  std::string data() const;
+  void write_to(AtomicFile& file) const;
 
  private:
+  struct Piece {
+    size_t at;  ///< how much of own_ comes before it
+    Bytes bytes;
+    std::shared_ptr<const void> owner;
+  };
   void varint(uint64_t value);
   void tag(uint32_t field, Wire wire) { varint(uint64_t{field} << 3 | static_cast<uint8_t>(wire)); }
+  template <typename Visit>
+  void each_piece(Visit&& visit) const;
 
-  std::string data_;
+  std::string own_;
+  std::vector<Piece> pieces_;
+  size_t borrowed_ = 0;
 };
 
 }  // namespace dais::onnx

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the ONNX backend suite, and the odd graphs where they lie beside the repository.
-# Usage: tests/conformance/run.sh DAIS off|portable|full
+# Usage: tests/conformance/run.sh DAIS off|portable|full [FLAG OF dais verify...]
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 dais=$1 optimize=$2
+shift 2
 data=$("$here/../../tools/conformance_data.sh")
 odd="$here/../../../shared/cases/cases.json"
 status=0
@@ -12,8 +13,8 @@ allowed=$here/allowed.txt
 
 folders=()
 for kind in node simple pytorch-converted pytorch-operator; do folders+=("$data/$kind"); done
-"$dais" verify --optimize "$optimize" --skip "$allowed" "${folders[@]}" || status=1
+"$dais" verify --optimize "$optimize" --skip "$allowed" "${folders[@]}" "$@" || status=1
 if [ -f "$odd" ]; then
-  "$dais" verify --optimize "$optimize" --cases "$odd" || status=1
+  "$dais" verify --optimize "$optimize" --cases "$odd" "$@" || status=1
 fi
 exit $status

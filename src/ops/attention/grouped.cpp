@@ -2,6 +2,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/core.h"
@@ -230,7 +231,10 @@ const Op GroupQueryAttention::op{
     .infer = infer,
     .reference = reference,
     .cost = cost,
-    .onnx = {{.type = "GroupQueryAttention", .domain = "com.microsoft", .import = import_contrib}},
+    .onnx = {{.type = "GroupQueryAttention",
+              .domain = "com.microsoft",
+              .import = import_contrib,
+              .export_as = export_plainly}},
 };
 
 }  // namespace dais

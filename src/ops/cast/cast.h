@@ -14,7 +14,7 @@ struct Cast {
   bool saturate = true;
   std::string round_mode = "up";
   static constexpr auto fields =
-      std::tuple{field("to", &Cast::to), field("saturate", &Cast::saturate),
+      std::tuple{required_field("to", &Cast::to), field("saturate", &Cast::saturate),
                  field("round_mode", &Cast::round_mode)};
   static const Op op;
 };
@@ -22,7 +22,7 @@ struct Cast {
 /// The same bits as another element type of the same width.
 struct BitCast {
   DType to = DType::undefined;
-  static constexpr auto fields = std::tuple{field("to", &BitCast::to)};
+  static constexpr auto fields = std::tuple{required_field("to", &BitCast::to)};
   static const Op op;
 };
 

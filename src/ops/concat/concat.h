@@ -7,7 +7,7 @@ namespace dais {
 /// Joins tensors of the same type along one axis; other sizes are equal.
 struct Concat {
   int64_t axis = 0;
-  static constexpr auto fields = std::tuple{field("axis", &Concat::axis)};
+  static constexpr auto fields = std::tuple{required_field("axis", &Concat::axis)};
   static const Op op;
 };
 

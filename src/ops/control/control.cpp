@@ -1,6 +1,7 @@
 #include "ops/control/control.h"
 
 #include "ir/call.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/control/region_types.h"
 
@@ -47,6 +48,14 @@ Values import_if(OnnxImport& c) {
       .outs;
 }
 
+OnnxNode export_if(const Node& node, int64_t) {
+  const auto split = node.in.begin() + 1 + node.as<If>()->then_captures;
+  OnnxNode out{.type = "If", .in = {node.in[0]}};
+  out.regions = {{"then_branch", node.regions[0].get(), Values(node.in.begin() + 1, split)},
+                 {"else_branch", node.regions[1].get(), Values(split, node.in.end())}};
+  return out;
+}
+
 }  // namespace
 
 const Op If::op{
@@ -54,7 +63,7 @@ const Op If::op{
     .attrs = &AttrsOf<If>::info,
     .infer = infer_if,
     .reference = run_if,
-    .onnx = {{.type = "If", .import = import_if}},
+    .onnx = {{.type = "If", .import = import_if, .export_as = export_if}},
 };
 
 namespace ops {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/call.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/control/control.h"
 #include "ops/control/region_types.h"
@@ -95,6 +96,13 @@ Values import(OnnxImport& c) {
       .outs;
 }
 
+OnnxNode export_as(const Node& node, int64_t) {
+  const auto split = node.in.begin() + 2 + node.as<Loop>()->states;
+  OnnxNode out{.type = "Loop", .in = Values(node.in.begin(), split)};
+  out.regions = {{"body", node.regions[0].get(), Values(split, node.in.end())}};
+  return out;
+}
+
 }  // namespace
 
 const Op Loop::op{
@@ -102,7 +110,7 @@ const Op Loop::op{
     .attrs = &AttrsOf<Loop>::info,
     .infer = infer,
     .reference = run,
-    .onnx = {{.type = "Loop", .import = import}},
+    .onnx = {{.type = "Loop", .import = import, .export_as = export_as}},
 };
 
 }  // namespace dais

@@ -1,4 +1,5 @@
 #include "ir/call.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/control/control.h"
 #include "ops/control/region_types.h"
@@ -151,6 +152,22 @@ Values import_8(OnnxImport& c) {
       .outs;
 }
 
+OnnxNode export_as(const Node& node, int64_t) {
+  const Scan& scan = *node.as<Scan>();
+  const auto split = node.in.begin() + scan.states + scan.scans;
+  OnnxNode out{.type = "Scan", .in = Values(node.in.begin(), split)};
+  out.attributes.emplace_back("num_scan_inputs", scan.scans);
+  const auto state = [&](const char* name, const std::vector<int64_t>& list) {
+    if (!list.empty()) out.attributes.emplace_back(name, list);
+  };
+  state("scan_input_axes", scan.input_axes);
+  state("scan_input_directions", scan.input_directions);
+  state("scan_output_axes", scan.output_axes);
+  state("scan_output_directions", scan.output_directions);
+  out.regions = {{"body", node.regions[0].get(), Values(split, node.in.end())}};
+  return out;
+}
+
 }  // namespace
 
 const Op Scan::op{
@@ -158,7 +175,7 @@ const Op Scan::op{
     .attrs = &AttrsOf<Scan>::info,
     .infer = infer,
     .reference = run,
-    .onnx = {{.type = "Scan", .since = 9, .import = import_9},
+    .onnx = {{.type = "Scan", .since = 9, .import = import_9, .export_as = export_as},
              {.type = "Scan", .since = 8, .until = 8, .import = import_8}},
 };
 

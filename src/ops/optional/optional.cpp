@@ -4,6 +4,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/kept.h"
 
@@ -47,6 +48,12 @@ Values import_optional(OnnxImport& x) {
   return x.emit(attrs, x.in);
 }
 
+OnnxNode export_optional(const Node& node, int64_t) {
+  OnnxNode out{.type = "Optional", .in = node.in};
+  if (!node.has(0)) out.types.emplace_back("type", *node.outs[0]->type.element);
+  return out;
+}
+
 }  // namespace
 
 const Op Optional::op{
@@ -54,7 +61,10 @@ const Op Optional::op{
     .attrs = &AttrsOf<Optional>::info,
     .infer = infer_optional,
     .reference = optional,
-    .onnx = {{.type = "Optional", .since = 15, .import = import_optional}},
+    .onnx = {{.type = "Optional",
+              .since = 15,
+              .import = import_optional,
+              .export_as = export_optional}},
 };
 
 const Op OptionalGetElement::op{

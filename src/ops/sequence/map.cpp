@@ -2,6 +2,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/kept.h"
 #include "ops/sequence/sequence.h"
@@ -60,6 +61,13 @@ Values import(OnnxImport& x) {
       .outs;
 }
 
+OnnxNode export_as(const Node& node, int64_t) {
+  const auto split = node.in.begin() + node.as<SequenceMap>()->formals;
+  OnnxNode out{.type = "SequenceMap", .in = Values(node.in.begin(), split)};
+  out.regions = {{"body", node.regions[0].get(), Values(split, node.in.end())}};
+  return out;
+}
+
 }  // namespace
 
 const Op SequenceMap::op{
@@ -67,7 +75,7 @@ const Op SequenceMap::op{
     .attrs = &AttrsOf<SequenceMap>::info,
     .infer = infer,
     .reference = run,
-    .onnx = {{.type = "SequenceMap", .since = 17, .import = import}},
+    .onnx = {{.type = "SequenceMap", .since = 17, .import = import, .export_as = export_as}},
 };
 
 }  // namespace dais

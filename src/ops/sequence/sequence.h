@@ -57,7 +57,7 @@ struct SplitToSequence {
 struct ConcatFromSequence {
   int64_t axis = 0;
   bool new_axis = false;
-  static constexpr auto fields = std::tuple{field("axis", &ConcatFromSequence::axis),
+  static constexpr auto fields = std::tuple{required_field("axis", &ConcatFromSequence::axis),
                                             field("new_axis", &ConcatFromSequence::new_axis)};
   static const Op op;
 };

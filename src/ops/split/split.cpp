@@ -2,6 +2,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
 #include "ops/transpose/strided_copy.h"
@@ -100,6 +101,16 @@ Values import_1(OnnxImport& x) {
   return x.emit(Split{.axis = x.integer("axis", 0)}, {x.input(0), sizes});
 }
 
+/// Since opset 18 either the sizes or the number of pieces must be there.
+OnnxNode export_as(const Node& node, int64_t opset) {
+  OnnxNode out{.type = "Split", .in = node.in};
+  const Split& split = *node.as<Split>();
+  out.attributes.emplace_back("axis", split.axis);
+  if (opset >= 18 && !node.has(1))
+    out.attributes.emplace_back("num_outputs", static_cast<int64_t>(node.outs.size()));
+  return out;
+}
+
 }  // namespace
 
 const Op Split::op{
@@ -107,7 +118,8 @@ const Op Split::op{
     .attrs = &AttrsOf<Split>::info,
     .infer = infer,
     .reference = reference,
-    .onnx = {{.type = "Split", .since = 1, .until = 12, .import = import_1}, {"Split", 13}},
+    .onnx = {{.type = "Split", .since = 1, .until = 12, .import = import_1},
+             {.type = "Split", .since = 13, .export_as = export_as}},
 };
 
 namespace ops {

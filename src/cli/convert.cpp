@@ -1,0 +1,59 @@
+#include <cstdio>
+
+#include "api/compile.h"
+#include "cli/command.h"
+#include "onnx/exporter.h"
+
+namespace dais::cli {
+namespace {
+
+struct Options {
+  std::string from, to;
+  onnx::ExportOptions format;
+  bool fold = false, external = false, json = false;
+};
+
+size_t file_bytes(const std::filesystem::path& path) {
+  std::error_code absent;
+  const auto size = std::filesystem::file_size(path, absent);
+  return absent ? 0 : size;
+}
+
+void convert(Options options) {
+  onnx::Model model = onnx::import_model(options.from);
+  if (options.fold) {
+    CompileOptions passes;
+    passes.optimize = Optimize::portable;
+    optimize(*model.graph, passes);
+  }
+  const std::filesystem::path to(options.to);
+  if (options.external) options.format.external_file = to.filename().string() + ".data";
+  onnx::save_model(model, to, options.format);
+  const size_t nodes = model.graph->size(), bytes = file_bytes(to);
+  if (options.json)
+    std::printf("{\"nodes\":%zu,\"bytes\":%zu,\"opset\":%lld}\n", nodes, bytes,
+                static_cast<long long>(options.format.opset));
+  else
+    std::printf("%s: %zu nodes, opset %lld, %zu bytes\n", options.to.c_str(), nodes,
+                static_cast<long long>(options.format.opset), bytes);
+}
+
+}  // namespace
+
+void add_convert(Program& program) {
+  auto* command = program.app.add_subcommand("convert", "Write a model as ONNX again");
+  const auto options = std::make_shared<Options>();
+  command->add_option("from", options->from, "Model to read")->required();
+  command->add_option("to", options->to, "File to write")->required();
+  command->add_flag("--fold", options->fold,
+                    "Run the rewrites that keep it plain ONNX (constants folded, dead nodes gone)");
+  command->add_flag("--external-data", options->external, "Put weights into TO.data beside TO");
+  command->add_option("--opset", options->format.opset, "Opset of the ai.onnx domain to write")
+      ->check(CLI::Range(int64_t{13}, onnx::kNewestOpset))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "One JSON line instead of text");
+  command->footer("Example: dais convert in.onnx out.onnx --fold --opset 21");
+  command->callback([options] { convert(*options); });
+}
+
+}  // namespace dais::cli
