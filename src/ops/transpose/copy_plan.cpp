@@ -12,6 +12,7 @@ namespace dais {
 #define DAIS_PERMUTE(isa)                                                            \
   namespace isa {                                                                    \
   void permute_blocks(const uint32_t*, uint32_t*, const int32_t*, int64_t, int64_t); \
+  bool interleave(const uint32_t*, int64_t, int64_t, uint32_t*, int64_t);            \
   }
 DAIS_PERMUTE(plain)
 DAIS_PERMUTE(avx2)
@@ -74,6 +75,13 @@ std::vector<int32_t> block_permutation(const std::vector<Axis>& axes) {
     index.push_back(static_cast<int32_t>(from));
   }
   return index;
+}
+
+bool interleaved(Isa isa, const uint32_t* from, int64_t stride, int64_t count, uint32_t* to,
+                 int64_t n) {
+  if (isa >= Isa::avx512) return avx512::interleave(from, stride, count, to, n);
+  return isa == Isa::avx2 ? avx2::interleave(from, stride, count, to, n)
+                          : plain::interleave(from, stride, count, to, n);
 }
 
 template <typename T>
@@ -145,25 +153,28 @@ void CopyPlan::run_rows(const T* from, T* to) const {
 /// Work is cut into columns of each outer position; a unit is one such piece.
 template <typename T>
 void CopyPlan::run_blocks(const T* from, T* to) const {
-  const int64_t pieces = (other_ + kColumns - 1) / kColumns;
+  const int64_t wide = last_ < 8 ? 16 * kColumns : kColumns;
+  const int64_t pieces = (other_ + wide - 1) / wide;
   const int64_t units = total_ / (last_ * other_) * pieces;
-  const int64_t unit_bytes = last_ * std::min(other_, kColumns) * static_cast<int64_t>(sizeof(T));
+  const int64_t unit_bytes = last_ * std::min(other_, wide) * static_cast<int64_t>(sizeof(T));
   const int64_t grain = std::max<int64_t>(1, kParallelBytes / std::max<int64_t>(1, unit_bytes));
   const auto transpose = conv_loops(isa_).transpose;
   // Outer positions are the elements of rows_, in order: StridedLoop walks rows of its last axis.
   const int64_t n = rows_.size();
   parallel_for(units, grain, [&](int64_t first, int64_t last) {
     for (int64_t unit = first; unit < last; ++unit) {
-      const int64_t outer = unit / pieces, column = unit % pieces * kColumns;
-      const int64_t columns = std::min(kColumns, other_ - column);
+      const int64_t outer = unit / pieces, column = unit % pieces * wide;
+      const int64_t columns = std::min(wide, other_ - column);
       rows_.rows(outer / n, outer / n + 1, [&](const std::array<int64_t, 2>& at) {
         const T* s = from + at[1] + outer % n * rows_.step(1) + column;
         T* t = to + at[0] + outer % n * rows_.step(0) + column * other_to_;
-        if constexpr (sizeof(T) == 4)
+        if constexpr (sizeof(T) == 4) {
+          if (other_to_ == last_ && interleaved(isa_, s, last_from_, last_, t, columns)) return;
           transpose(reinterpret_cast<const float*>(s), last_, columns, last_from_,
                     reinterpret_cast<float*>(t), other_to_);
-        else
+        } else {
           transpose_block(s, last_, columns, last_from_, t, other_to_);
+        }
       });
     }
   });
