@@ -22,8 +22,6 @@ bool recognize_products(Graph& graph, const Target& target);
 bool recognize_rotary(Graph& graph, const Target& target);
 bool shuffle_channels(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
-/// Squares written as powers become products.
-bool multiply_squares(Graph& graph, const Target& target);
 bool split_conv_transpose(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);
 bool fuse_quantised(Graph& graph, const Target& target);

@@ -136,15 +136,6 @@ Values merge_affine(Graph& graph, Node& node) {
   return {graph.add(Add{}, {graph.add(Mul{}, {inner.value, factor}), term}, node.name)};
 }
 
-/// x^2 is x * x, a hundredth of a power's work.
-Values multiply_square(Graph& graph, Node& node) {
-  if (!node.as<Pow>() || scalar(node.in[1]) != 2.0F) return {};
-  Value* x = node.in[0];
-  if (x->type.dtype != DType::f32 || !x->type.ranked()) return {};
-  if (node.in[1]->constant()->rank() > x->type.shape->size()) return {};
-  return {graph.add(Mul{}, {x, x}, node.name)};
-}
-
 constexpr Rule kRules[] = {{"drop_dropout", drop_dropout},
                            {"drop_identity", drop_identity},
                            {"recognise_hard_swish", recognise_hard_swish},
@@ -155,10 +146,5 @@ constexpr Rule kRules[] = {{"drop_dropout", drop_dropout},
 }  // namespace
 
 bool simplify(Graph& graph, const Target&) { return rewrite(graph, kRules); }
-
-bool multiply_squares(Graph& graph, const Target&) {
-  constexpr Rule rules[] = {{"multiply_square", multiply_square}};
-  return rewrite(graph, rules);
-}
 
 }  // namespace dais
