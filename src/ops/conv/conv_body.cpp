@@ -9,7 +9,6 @@
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/fused/fused.h"
-#include "ops/window.h"
 
 namespace dais {
 namespace {
@@ -205,6 +204,7 @@ class ChainReader {
     if (step.channels.empty()) {
       if (step.kind == StepKind::prelu || !broadcasts(other)) return false;
       step.operand = input_of(other);
+      step.whole = other->type == current_->type;
       if (step.operand < 0) return false;
     }
     push(std::move(step), node);
@@ -276,6 +276,24 @@ FoundBody find_in(const Node& fused) {
 bool conv_channels_last(const Node& conv) {
   if (const auto* attrs = conv.as<Conv>()) return attrs->channels_last;
   return conv.as<ConvTranspose>()->channels_last;
+}
+
+Window conv_window(const Node& conv, const Shape& w) {
+  Window out;
+  const std::vector<int64_t> kernel(w.begin() + 2, w.end());
+  const auto read = [&](const auto& attrs) {
+    fill_window(out, kernel, attrs.strides, attrs.dilations, attrs.pads, attrs.auto_pad, false);
+  };
+  if (const auto* attrs = conv.as<Conv>())
+    read(*attrs);
+  else
+    read(*conv.as<ConvTranspose>());
+  return out;
+}
+
+int64_t conv_group(const Node& conv) {
+  const auto* attrs = conv.as<Conv>();
+  return attrs ? attrs->group : conv.as<ConvTranspose>()->group;
 }
 
 FoundBody find_conv_body(const Node& node) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ops/window.h"
 
 namespace dais {
 
@@ -33,7 +34,8 @@ struct EpilogueStep {
   float alpha = 0, beta = 0;
   /// add, mul, prelu: a constant operand, one value per channel, not all the same.
   std::vector<float> channels = {};
-  int operand = -1;  ///< add, mul: else the input of the node that holds the operand
+  int operand = -1;    ///< add, mul: else the input of the node that holds the operand...
+  bool whole = false;  ///< ...which has all of the result's sizes, not some of them 1
 };
 
 /// A convolution and the elementwise steps that follow it, found in a Conv or ConvTranspose node
@@ -57,6 +59,10 @@ struct FoundBody {
   std::string reason;
 };
 FoundBody find_conv_body(const Node& node);
+
+/// The window by the node's attributes and the shape of its weights.
+Window conv_window(const Node& conv, const Shape& w);
+int64_t conv_group(const Node& conv);
 
 /// Whether the convolution reads and writes channels-last activations.
 bool conv_channels_last(const Node& conv);

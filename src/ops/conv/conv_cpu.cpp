@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_body.h"
+#include "ops/conv/conv_kernels.h"
 #include "ops/conv/conv_loops.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/fused/fused.h"
@@ -241,24 +242,6 @@ void fill_sizes(Desc& desc, const Activation& x, const Activation& y, int64_t gr
   desc.in_spatial = x.space;
 }
 
-Window window_of(const Node& conv, const Shape& w) {
-  Window out;
-  const std::vector<int64_t> kernel(w.begin() + 2, w.end());
-  const auto read = [&](const auto& attrs) {
-    fill_window(out, kernel, attrs.strides, attrs.dilations, attrs.pads, attrs.auto_pad, false);
-  };
-  if (const auto* attrs = conv.as<Conv>())
-    read(*attrs);
-  else
-    read(*conv.as<ConvTranspose>());
-  return out;
-}
-
-int64_t group_of(const Node& conv) {
-  const auto* attrs = conv.as<Conv>();
-  return attrs ? attrs->group : conv.as<ConvTranspose>()->group;
-}
-
 class ConvKernel : public Kernel {
  public:
   explicit ConvKernel(const KernelQuery& query)
@@ -305,7 +288,7 @@ class ConvKernel : public Kernel {
 
   /// oneDNN runs row-major 1x1 windows of one group as a product.
   bool plain_product(const Shape& w) const {
-    return body_.conv->as<Conv>() && group_of(*body_.conv) == 1 && w.elements(2, w.rank()) == 1;
+    return body_.conv->as<Conv>() && conv_group(*body_.conv) == 1 && w.elements(2, w.rank()) == 1;
   }
 
   static Operand operand_of(int input, const Sizes& sizes, bool relayout, BoundConv& bound) {
@@ -321,7 +304,7 @@ class ConvKernel : public Kernel {
   std::unique_ptr<onednn::Primitive> create(const Sizes& sizes, bool outer, bool inner) const {
     const Node& conv = *body_.conv;
     const Activation x(sizes.in[static_cast<size_t>(body_.x)], outer), y(sizes.out[0], outer);
-    const Window window = window_of(conv, weight_shape(sizes));
+    const Window window = conv_window(conv, weight_shape(sizes));
     onednn::Epilogue epilogue;
     epilogue.bias = body_.has_bias();
     for (const EpilogueStep& step : body_.steps) {
@@ -330,7 +313,7 @@ class ConvKernel : public Kernel {
       epilogue.post_ops.push_back(*post_op_of(step, operand, outer));
     }
     const auto complete = [&](auto& desc) {
-      fill_sizes(desc, x, y, group_of(conv));
+      fill_sizes(desc, x, y, conv_group(conv));
       desc.channels_last = inner;
       desc.epilogue = std::move(epilogue);
       return fill(desc.window, window, x, y, conv);
@@ -370,27 +353,28 @@ class ConvKernel : public Kernel {
   mutable std::string implementation_;
 };
 
-Verdict accepts(const KernelQuery& query) {
+}  // namespace
+
+Verdict accepts_onednn_conv(const KernelQuery& query) {
   if (!onednn::unavailable().empty()) return no(onednn::unavailable());
   const FoundBody found = find_conv_body(query.node);
   if (!found.body) return no(found.reason);
   return onednn_steps(*found.body) ? yes() : no("oneDNN has no such step");
 }
 
-std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
+std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query) {
   return std::make_unique<ConvKernel>(query);
 }
 
-}  // namespace
-
 namespace ops {
 void register_conv_cpu(Kernels& kernels) {
+  register_winograd(kernels);
   const auto add = [&](std::string_view name, const Op& op, Isa isa, int priority) {
     kernels.add({.name = name,
                  .op = &op,
                  .isa = isa,
-                 .accepts = accepts,
-                 .prepare = prepare,
+                 .accepts = accepts_onednn_conv,
+                 .prepare = prepare_onednn_conv,
                  .priority = priority});
   };
   add("conv/onednn", Conv::op, Isa::avx2, 0);

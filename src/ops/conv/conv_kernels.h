@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runtime/kernel.h"
+
+namespace dais {
+
+/// Convolution on oneDNN, which rows with a faster way for some sizes fall back to.
+Verdict accepts_onednn_conv(const KernelQuery& query);
+std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query);
+
+/// Adds the rows of Winograd's transform.
+void register_winograd(Kernels& kernels);
+
+}  // namespace dais
