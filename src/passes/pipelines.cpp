@@ -20,7 +20,6 @@ std::span<const Pass> portable_passes() {
       {"recognize_attention", recognize_attention},
       {"share_common_again", share_common},
       {"fold_recognized", fold_constants},
-      {"fold_recognized", fold_constants},
       {"remove_dead", remove_dead},
   };
   return passes;
