@@ -179,7 +179,8 @@ WinogradSizes sizes_of(const ConvBody& body, const Sizes& sizes, const Window& w
   return out;
 }
 
-/// Measured on one core with AVX-512: rates of both ways, in operations and bytes per second.
+/// Estimates both ways by assumed rates of one core, in operations and bytes per second; the rates
+/// are not fitted to measurements.
 bool pays(const WinogradSizes& s, int64_t batch) {
   constexpr double rate = 170e9, direct_rate = 150e9, memory = 30e9, transform = 40e9;
   const double ins = static_cast<double>(s.in_channels), outs = static_cast<double>(s.out_channels);
