@@ -19,6 +19,7 @@ struct Options {
 
 /// What a model needs at the sizes asked for.
 struct Forecast {
+  std::string problem;  ///< why there is no forecast; then only counts hold
   double flops = 0;
   size_t unsized = 0;  ///< nodes whose sizes only running tells
   int64_t parameters = 0;
@@ -121,10 +122,20 @@ json describe(const onnx::Model& model, const Options& options) {
   std::vector<Type> inputs, outputs;
   for (const Value* value : graph.inputs) inputs.push_back(value->type);
   for (const Value* value : graph.outputs) outputs.push_back(value->type);
-  const auto sizes = fix_sizes(graph, parse_sizes(options.sizes));
   Forecast forecast;
-  count_graph(graph, forecast);
-  forecast.peak_bytes = peak_of(graph);
+  auto sizes = parse_sizes(options.sizes);
+  const auto sized = graph.clone();
+  try {
+    sizes = fix_sizes(*sized, sizes);
+    count_graph(*sized, forecast);
+    forecast.peak_bytes = peak_of(*sized);
+  } catch (const Error& error) {
+    // Sizes that the caller asked for are his to mend; the assumed ones may simply not fit.
+    if (!options.sizes.empty()) throw;
+    forecast = {};
+    forecast.problem = std::string("sizes of 1 do not fit this model: ") + error.what();
+    count_graph(graph, forecast);
+  }
   json fixed = json::object();
   for (const auto& [name, value] : sizes) fixed[name] = value.constant().value_or(0);
   json opsets = json::object();
@@ -145,7 +156,8 @@ json describe(const onnx::Model& model, const Options& options) {
           {"flops", forecast.flops},
           {"activation_peak_bytes", forecast.peak_bytes},
           {"peak_bytes", forecast.peak_bytes + forecast.parameter_bytes},
-          {"unsized_nodes", forecast.unsized}};
+          {"unsized_nodes", forecast.unsized},
+          {"problem", forecast.problem}};
 }
 
 std::string scaled(double value, double base, const std::vector<const char*>& units) {
@@ -186,7 +198,9 @@ void print(const json& facts) {
            at);
   line("peak memory", bytes_text(facts["peak_bytes"]) + ", " +
                           bytes_text(facts["activation_peak_bytes"]) + " of it activations" + at);
-  if (facts["unsized_nodes"] != 0)
+  if (const auto problem = facts["problem"].get<std::string>(); !problem.empty())
+    line("no forecast", problem + "; give real ones with --size NAME=NUMBER");
+  else if (facts["unsized_nodes"] != 0)
     line("unknown", facts["unsized_nodes"].dump() + " nodes have sizes that only running tells");
   std::vector<std::pair<size_t, std::string>> ops;
   for (const auto& [name, count] : facts["ops"].items()) ops.emplace_back(count, name);

@@ -26,7 +26,7 @@ void replace_by_parts(Graph& graph, Node& node, int64_t opset) {
     throw Error(
         Code::unsupported,
         "op " + std::string(node.op->name) + " has no form in opset " + std::to_string(opset),
-        node.where(), "Ask for a newer opset, or convert without --fold");
+        node.where(), "A newer opset may have one");
   const Graph::InsertBefore here(graph, &node);
   const Values parts = node.op->decompose(graph, node);
   for (size_t i = 0; i < node.outs.size() && i < parts.size(); ++i)

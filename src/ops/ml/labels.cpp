@@ -2,6 +2,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/cast/cast.h"
 #include "ops/elementwise/elements.h"
@@ -116,6 +117,15 @@ Values import_label_encoder(OnnxImport& i) {
   attrs.values = list_attribute(i, "values");
   attrs.fallback = fallback_for(i, attrs.values.dtype());
   return i.emit(std::move(attrs), i.in);
+}
+
+OnnxNode export_label_encoder(const Node& node, int64_t) {
+  const LabelEncoder& attrs = *node.as<LabelEncoder>();
+  OnnxNode out{.type = "LabelEncoder", .in = node.in};
+  out.attributes = {{"keys_tensor", attrs.keys},
+                    {"values_tensor", attrs.values},
+                    {"default_tensor", attrs.fallback.reshaped(Shape{1})}};
+  return out;
 }
 
 /// Strings to numbers or back, as the input's type asks: version 1 of LabelEncoder, whose numbers
@@ -282,7 +292,11 @@ const Op LabelEncoder::op{
     .reference = reference_label_encoder,
     .onnx =
         {{.type = "LabelEncoder", .until = 1, .domain = kDomain, .import = import_label_encoder_1},
-         {.type = "LabelEncoder", .since = 2, .domain = kDomain, .import = import_label_encoder},
+         {.type = "LabelEncoder",
+          .since = 2,
+          .domain = kDomain,
+          .import = import_label_encoder,
+          .export_as = export_label_encoder},
          {.type = "CategoryMapper", .domain = kDomain, .import = import_category_mapper}},
 };
 const Op OneHotEncoder::op{
