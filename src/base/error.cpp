@@ -24,6 +24,9 @@ Error::Error(Code code, std::string what, std::string where, std::string remedy)
   line_ = problem_;
   if (!where_.empty()) line_ += " (" + where_ + ")";
   if (!remedy_.empty()) line_ += ". " + remedy_;
+  // Names from files may hold anything; the message stays one line on any terminal.
+  for (char& c : line_)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
 }
 
 Error Error::at(std::string_view place) const {

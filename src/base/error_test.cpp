@@ -55,6 +55,10 @@ TEST(ErrorCheck, ThrowsInternalWithItsPlace) {
   }
 }
 
+TEST(Error, StaysOneLineWhateverItQuotes) {
+  EXPECT_STREQ(Error(Code::invalid_model, "no 'a\nb\x1b[0m'").what(), "no 'a?b?[0m'");
+}
+
 TEST(Nearest, FindsLikelySlips) {
   const std::vector<std::string> ops{"Softmax", "LogSoftmax", "Softplus", "Conv", "Gemm"};
   EXPECT_EQ(nearest("Sofmax", ops), "Softmax");

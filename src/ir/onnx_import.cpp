@@ -55,6 +55,7 @@ void OnnxImport::fill(const AttrsInfo& info, void* attrs, bool lenient) const {
 }
 
 Value* OnnxImport::scalar_like(double value, const Value* like) {
+  if (!like) fail("an input is missing");
   Tensor tensor(like->type.dtype, Shape{});
   visit_dtype<NumericTypes>(like->type.dtype,
                             [&]<typename T>() { tensor.data<T>()[0] = number_cast<T>(value); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 
 #include "onnx/import_scope.h"
 
@@ -181,6 +182,8 @@ Model import_with(Bytes bytes, TensorReader reader, const ImportOptions& options
     return Importer(proto, reader, options).run();
   } catch (const std::bad_alloc&) {
     throw Error(Code::exhausted, "no memory to read the model");
+  } catch (const std::length_error&) {
+    throw Error(Code::exhausted, "the model asks for a list longer than memory");
   }
 }
 

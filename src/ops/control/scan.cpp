@@ -122,6 +122,7 @@ Values import_8(OnnxImport& c) {
   Scan inner;
   inner.scans = c.integer("num_scan_inputs", 0);
   inner.input_directions = c.integers("directions");
+  if (c.in.empty()) c.fail("it has no inputs");
   const Values given(c.in.begin() + 1, c.in.end());
   inner.states = static_cast<int64_t>(given.size()) - inner.scans;
   if (inner.scans < 1 || inner.states < 0) c.fail("num_scan_inputs does not fit its inputs");

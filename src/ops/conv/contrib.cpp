@@ -18,9 +18,11 @@ Value* channels_second(OnnxImport& c, Value* w, const std::vector<int64_t>& kern
     for (size_t i = 0; same && i < kernel.size(); ++i) same = shape[first + i].is(kernel[i]);
     return same;
   };
+  if (!c.has(0)) c.fail("the input is missing");
   const auto& x = c.in[0]->type.shape;
   const auto depth_at = [&](size_t axis) {
-    return !x || !x->back().is_constant() || shape[axis] * Dim(c.integer("group", 1)) == x->back();
+    return !x || x->empty() || !x->back().is_constant() ||
+           shape[axis] * Dim(c.integer("group", 1)) == x->back();
   };
   if (kernel.empty() || (kernel_at(2) && depth_at(1))) return w;
   if (!kernel_at(1)) c.fail("the weights do not fit kernel_shape");

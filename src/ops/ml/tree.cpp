@@ -1,7 +1,9 @@
 #include "ops/ml/tree.h"
 
 #include <cmath>
+#include <set>
 
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/elementwise/elements.h"
 #include "ops/ml/forest.h"
@@ -212,6 +214,29 @@ Values import_regressor(OnnxImport& i) {
   return i.emit(std::move(attrs), i.in);
 }
 
+/// The way back of read_trees: our field names to those of version 3.
+OnnxNode export_trees(const Node& node, const std::string& outputs) {
+  static const std::set<std::string> of_nodes = {
+      "falsenodeids", "featureids", "missing_value_tracks_true", "modes", "nodeids", "treeids",
+      "truenodeids",  "values"};
+  OnnxNode out{.type = {}, .in = node.in};
+  for (auto& [name, value] : stated_attributes(node)) {
+    std::string wanted = of_nodes.contains(name) ? "nodes_" + name : name;
+    if (name.starts_with("output_")) wanted = outputs + name.substr(std::string("output").size());
+    const auto* tensor = std::get_if<Tensor>(&value);
+    if (tensor && tensor->dtype() == DType::f32) {
+      const auto numbers = tensor->data<float>();
+      out.attributes.emplace_back(wanted, std::vector<float>(numbers.begin(), numbers.end()));
+    } else {
+      out.attributes.emplace_back(tensor ? wanted + "_as_tensor" : wanted, std::move(value));
+    }
+  }
+  return out;
+}
+
+OnnxNode export_classifier(const Node& node, int64_t) { return export_trees(node, "class"); }
+OnnxNode export_regressor(const Node& node, int64_t) { return export_trees(node, "target"); }
+
 }  // namespace
 
 const Op TreeEnsemble::op{
@@ -228,14 +253,18 @@ const Op TreeEnsembleClassifier::op{
     .reference = reference_classifier,
     .onnx = {{.type = "TreeEnsembleClassifier",
               .domain = "ai.onnx.ml",
-              .import = import_classifier}},
+              .import = import_classifier,
+              .export_as = export_classifier}},
 };
 const Op TreeEnsembleRegressor::op{
     .name = "tree_ensemble_regressor",
     .attrs = &AttrsOf<TreeEnsembleRegressor>::info,
     .infer = infer_regressor,
     .reference = reference_regressor,
-    .onnx = {{.type = "TreeEnsembleRegressor", .domain = "ai.onnx.ml", .import = import_regressor}},
+    .onnx = {{.type = "TreeEnsembleRegressor",
+              .domain = "ai.onnx.ml",
+              .import = import_regressor,
+              .export_as = export_regressor}},
 };
 
 void define_trees(OpRegistry& registry) {

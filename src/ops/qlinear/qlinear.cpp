@@ -37,6 +37,7 @@ Values import_unary(OnnxImport& c) {
 Values import_softmax(OnnxImport& c) {
   auto attrs = c.attrs<Softmax>();
   if (c.integer("opset", 13) < 13) {
+    if (!c.has(0)) c.fail("the input is missing");
     // One row from `axis` on is the same as one axis only when that is the last.
     const auto& shape = c.in[0]->type.shape;
     const int64_t rank = shape ? std::ssize(*shape) : 0;

@@ -7,6 +7,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/elementwise/elements.h"
 #include "ops/elementwise/elementwise.h"
@@ -245,7 +246,7 @@ const Op Dropout::op{
     .attrs = &AttrsOf<Dropout>::info,
     .infer = infer_dropout,
     .reference = reference_dropout,
-    .onnx = {{.type = "Dropout", .import = import_dropout}},
+    .onnx = {{.type = "Dropout", .import = import_dropout, .export_as = export_plainly}},
     .pure = false,
 };
 

@@ -54,7 +54,7 @@ void reference(Call& c) {
 /// Opset 1 repeated one axis: inputs data, count and axis.
 Values import_1(OnnxImport& x) {
   const Value* data = x.input(0);
-  if (!x.has(1) || !x.has(2) || !x.in[1]->constant() || !x.in[2]->constant() ||
+  if (!data || !x.has(1) || !x.has(2) || !x.in[1]->constant() || !x.in[2]->constant() ||
       !data->type.ranked())
     x.fail("opset 1 needs a constant count and axis, and data of known rank",
            "Convert the model to opset 6 or later");
