@@ -5,6 +5,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/elementwise/elements.h"
 #include "ops/strided.h"
@@ -253,6 +254,25 @@ Values import_axes_attribute(OnnxImport& i) {
       .outs;
 }
 
+/// Axes as an attribute, which takes constants only.
+OnnxNode export_axes_attribute(const Node& node, int64_t opset) {
+  const auto refuse = [&](const char* problem) {
+    throw Error(Code::unsupported, problem, node.where() + ", opset " + std::to_string(opset),
+                "Write the model for opset 18 or later");
+  };
+  const ReduceAttrs attrs = reduce_attrs(node);
+  OnnxNode out{.type = {}, .in = {node.in[0]}};
+  out.attributes.emplace_back("keepdims", int64_t{attrs.keepdims});
+  if (!node.has(1)) {
+    if (attrs.noop_with_empty_axes) refuse("a reduction over no axes has no form");
+    return out;
+  }
+  const Tensor* axes = node.in[1]->constant();
+  if (!axes || axes->elements() == 0) refuse("axes that are not a constant list have no form");
+  out.attributes.emplace_back("axes", axes->to_ints());
+  return out;
+}
+
 }  // namespace
 
 std::optional<Reduction> reduction_of(const Op& op) {
@@ -279,7 +299,8 @@ Op make_reduce(Reduction reduction, const AttrsInfo* attrs) {
       .reference = reference,
       .onnx = {{.type = row.onnx,
                 .until = row.axes_input_since - 1,
-                .import = import_axes_attribute},
+                .import = import_axes_attribute,
+                .export_as = export_axes_attribute},
                {.type = row.onnx, .since = row.axes_input_since}},
   };
 }
