@@ -17,4 +17,8 @@ for kind in node simple pytorch-converted pytorch-operator; do folders+=("$data/
 if [ -f "$odd" ]; then
   "$dais" verify --optimize "$optimize" --cases "$odd" "$@" || status=1
 fi
+# Whole networks are too much work for reference loops.
+if [ -d "$data/light" ] && [ "$optimize" != off ]; then
+  "$dais" verify --optimize "$optimize" "$data/light" || status=1
+fi
 exit $status
