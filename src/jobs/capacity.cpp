@@ -219,6 +219,8 @@ bool Capacity::fits(const Placement& placement, const Shape& shape) const {
   return true;
 }
 
+int Capacity::room_on(HostId id, const Shape& shape) const { return room(host(id), shape); }
+
 bool Capacity::possible(const Shape& shape) const {
   if (!shape.total().within(total_)) return false;
   Capacity empty;

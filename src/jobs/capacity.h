@@ -38,6 +38,8 @@ class Capacity {
   /// Books or returns a placement of a shape.
   void take(const Placement& placement, const Shape& shape);
   void give_back(const Placement& placement, const Shape& shape);
+  /// Tasks of a shape of whole GPUs that a host could take beside what runs there.
+  int room_on(HostId id, const Shape& shape) const;
   /// True when every slot of the placement is free.
   bool fits(const Placement& placement, const Shape& shape) const;
   /// True when the gang would fit on the open hosts if nothing ran.

@@ -25,8 +25,10 @@ bool needs_no_less(const Shape& shape, const Shape& other) {
 struct Cycle::Cursor {
   ProjectId project = 0;
   std::vector<uint64_t> refused;  // heads of the present group
+  std::vector<uint16_t> stuck;    // shapes that found neither room nor victims
   uint64_t from = 0;
   uint64_t head = 0;
+  bool may_reclaim = false;
   JobId job = 0;
   bool guaranteed = false;
   int32_t priority = 0;
@@ -95,6 +97,7 @@ bool Cycle::aim(Cursor& cursor, bool guaranteed_only) const {
       continue;
     }
     const auto shape = static_cast<uint16_t>(entry->key >> 8);
+    if (!worth_trying(cursor, *entry, shape)) continue;
     const bool in_quota =
         now_.has_quotas() && guaranteed(cursor.project, now_.shape(shape).total());
     if (guaranteed_only && !in_quota) continue;
@@ -117,6 +120,41 @@ bool Cycle::aim(Cursor& cursor, bool guaranteed_only) const {
   return true;
 }
 
+// False when an attempt is known to fail, from the key alone: most heads are passed over here.
+bool Cycle::worth_trying(const Cursor& cursor, const FlatIndex::Entry& head, uint16_t shape) const {
+  if (watched_ != 0 || !no_room_for(shape)) return true;
+  if (victims_.wasted() >= policy_.max_wasted) return false;
+  const auto& stuck = now_.has_quotas() ? cursor.stuck : stuck_;
+  if (std::find(stuck.begin(), stuck.end(), shape) != stuck.end()) return false;
+  if (policy_.ordering != Ordering::standard || cursor.may_reclaim) return true;
+  const HeadRank best = best_rank(head.key);
+  const double value = value_of(cursor.project, best.score);
+  return std::tie(best.priority, value) > std::tie(hopeless_priority_, hopeless_value_);
+}
+
+bool Cycle::no_room_for(uint16_t shape) const {
+  if (shape >= no_room_.size()) no_room_.resize(shape + size_t{1}, Known::nothing);
+  if (no_room_[shape] == Known::nothing) {
+    const Shape& wanted = now_.shape(shape);
+    bool fails = wanted.total().gpu_milli > now_.capacity().gpu_free();
+    for (const Shape& failed : no_free_room_) fails = fails || needs_no_less(wanted, failed);
+    no_room_[shape] = fails ? Known::yes : Known::no;
+  }
+  return no_room_[shape] == Known::yes;
+}
+
+// Some quota above the project still has room for the smallest of jobs.
+bool Cycle::quota_left(ProjectId id) const {
+  for (; id != no_project; id = now_.project(id).spec->parent) {
+    const ProjectState& state = now_.project(id);
+    if (state.spec->quota != Resources{} &&
+        state.allocated.gpu_milli < state.spec->quota.gpu_milli) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool Cycle::precedes(const Cursor& a, const Cursor& b) const {
   if (policy_.ordering == Ordering::fifo) return a.job < b.job;
   return std::tie(b.guaranteed, b.priority, b.value, a.job) <
@@ -125,11 +163,13 @@ bool Cycle::precedes(const Cursor& a, const Cursor& b) const {
 
 void Cycle::pass(bool guaranteed_only) {
   head_blocked_ = false;
+  stuck_.clear();
   std::vector<Cursor> heap;
   now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
     if (state.waiting == 0) return;
     Cursor cursor;
     cursor.project = static_cast<ProjectId>(id);
+    cursor.may_reclaim = now_.has_quotas() && quota_left(cursor.project);
     if (aim(cursor, guaranteed_only)) heap.push_back(std::move(cursor));
   });
   auto later = [this](const Cursor& a, const Cursor& b) { return precedes(b, a); };
@@ -147,21 +187,15 @@ void Cycle::pass(bool guaranteed_only) {
           policy_.ordering == Ordering::priority || policy_.ordering == Ordering::fair;
       if (refusal == Refusal::room && reserves) head_blocked_ = true;
     }
-    if (refusal == Refusal::room && nothing_left(cursor)) return;
+    if (refusal == Refusal::room) {
+      (now_.has_quotas() ? cursor.stuck : stuck_).push_back(now_.jobs().at(cursor.job).shape);
+    }
     if (aim(cursor, guaranteed_only)) {
       std::push_heap(heap.begin(), heap.end(), later);
     } else {
       heap.pop_back();
     }
   }
-}
-
-// True when no GPU is free and even the least valuable running job is worth more than the best one
-// still waiting: then all that follow would be refused too. A watched job is tried nevertheless.
-bool Cycle::nothing_left(const Cursor& best) const {
-  return watched_ == 0 && policy_.ordering == Ordering::standard && !now_.has_quotas() &&
-         now_.capacity().gpu_free() == 0 && now_.waiting_gpuless() == 0 &&
-         std::tie(best.priority, best.value) <= std::tie(hopeless_priority_, hopeless_value_);
 }
 
 // The oldest jobs that waited long enough hold their place, or take one, before any comparison of
@@ -246,6 +280,7 @@ bool Cycle::place_free(JobId id, Standing standing) {
   auto placement = now_.capacity().find(shape);
   if (!placement) {
     no_free_room_.push_back(shape);
+    no_room_.clear();
     return false;
   }
   start(id, std::move(*placement), standing);
@@ -266,6 +301,7 @@ bool Cycle::known_to_fail(const Claim& claim) const {
 
 bool Cycle::place_by_preempting(const Claim& claim, Standing standing) {
   if (policy_.ordering == Ordering::fifo || known_to_fail(claim)) return false;
+  if (victims_.wasted() >= policy_.max_wasted) return false;
   auto choice = victims_.choose(now_, claim);
   if (!choice) {
     no_victims_.push_back(claim);
@@ -282,7 +318,9 @@ bool Cycle::place_by_preempting(const Claim& claim, Standing standing) {
     now_.preempt(victim);
     decision_.preempt.push_back({victim, claim.job});
   }
-  no_free_room_.clear();  // a victim may leave more than the claim needs
+  // A victim may leave more than the claim needs.
+  no_free_room_.clear();
+  no_room_.clear();
   start(claim.job, std::move(choice->placement), standing);
   return true;
 }
@@ -302,6 +340,7 @@ void Cycle::promote(JobId id) {
 void Cycle::start(JobId id, Placement placement, Standing standing) {
   decision_.start.push_back({id, placement, standing});
   now_.start(id, std::move(placement), standing);
+  no_room_.clear();
   victims_.invalidate();
 }
 

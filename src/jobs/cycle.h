@@ -26,7 +26,9 @@ class Cycle {
   void pass(bool guaranteed_only);
   void tenure_pass();
   bool aim(Cursor& cursor, bool guaranteed_only) const;
-  bool nothing_left(const Cursor& best) const;
+  bool worth_trying(const Cursor& cursor, const FlatIndex::Entry& head, uint16_t shape) const;
+  bool no_room_for(uint16_t shape) const;
+  bool quota_left(ProjectId id) const;
   bool precedes(const Cursor& a, const Cursor& b) const;
   Refusal attempt(JobId id, double value, Standing standing);
   Refusal admit(const Job& job) const;
@@ -49,7 +51,10 @@ class Cycle {
   Victims victims_;
   std::vector<double> fairness_;     // by ProjectId
   std::vector<Shape> no_free_room_;  // shapes that did not fit in what is free
-  std::vector<Claim> no_victims_;    // claims that could not take a place either
+  enum class Known : uint8_t { nothing, yes, no };
+  mutable std::vector<Known> no_room_;  // what no_free_room_ says by shape
+  std::vector<uint16_t> stuck_;         // shapes without room and victims, where nobody can reclaim
+  std::vector<Claim> no_victims_;       // claims that could not take a place either
   bool head_blocked_ = false;
   // A claim of this rank found nobody that ranks low enough, whatever its size.
   int32_t hopeless_priority_ = std::numeric_limits<int32_t>::min();

@@ -41,9 +41,12 @@ struct Policy {
   double fairness_span = 4;
   double half_life_s = 7 * 86'400;
 
-  /// Most jobs one decision starts and most it looks at as victims of one job.
+  /// Bounds on the work of one decision: jobs it starts, jobs it looks at as victims of one claim,
+  /// of these the protected ones it passes over, and after how many looks in vain it stops looking.
   int max_starts = 4096;
-  int max_victims = 1024;
+  int max_victims = 512;
+  int max_spared = 128;
+  int max_wasted = 512;
 };
 
 /// The policy of a name: fifo, priority, fair, las or default.

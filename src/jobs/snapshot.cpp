@@ -73,6 +73,12 @@ void check_shape(const JobSpec& spec) {
 
 }  // namespace
 
+HeadRank best_rank(uint64_t head_key) {
+  const uint32_t bits = best_score - (static_cast<uint32_t>(head_key >> 24) & best_score);
+  return {0xffff - static_cast<int32_t>(head_key >> 48) - 32'768,
+          std::bit_cast<float>(((bits + 1) << 7) & 0x7fffffff)};
+}
+
 Snapshot::Snapshot(const Policy& policy)
     : ordering_(policy.ordering),
       half_life_s_(policy.half_life_s),

@@ -26,6 +26,13 @@ struct Bucket {
 
 using BucketKey = uint64_t;
 
+/// What a key in ProjectState::heads says: the exact priority and a score not below the bucket's.
+struct HeadRank {
+  int32_t priority;
+  float score;
+};
+HeadRank best_rank(uint64_t head_key);
+
 struct ProjectState {
   std::shared_ptr<const Project> spec;
   Resources allocated;   ///< by its own jobs and those of its descendants

@@ -51,7 +51,8 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
   std::make_heap(heap.begin(), heap.end(), later);
   Choice choice;
   Capacity room = now.capacity();
-  for (int looked = 0; !heap.empty() && looked < policy_.max_victims; ++looked) {
+  int spared = 0, looked = 0;
+  for (; !heap.empty() && looked < policy_.max_victims; ++looked) {
     std::pop_heap(heap.begin(), heap.end(), later);
     Tail& tail = heap.back();
     const Answer answer = ask(now, claim, tail);
@@ -59,12 +60,14 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
       none_yields_ = looked == 0;
       break;
     }
+    if (answer == Answer::spared && ++spared > policy_.max_spared) break;
     if (answer == Answer::yields) {
       const Job& job = now.jobs().at(tail.job);
-      room.give_back(*job.placement, job.spec->shape);
+      const bool gained = free_up(room, job, claim);
       taken_.emplace_back(tail.project, job.spec->shape.total());
       choice.victims.push_back(tail.job);
-      if (auto placement = room.find(claim.shape)) {
+      auto placement = gained ? room.find(claim.shape) : std::nullopt;
+      if (placement) {
         choice.placement = std::move(*placement);
         prune(now, room, claim, choice);
         return choice;
@@ -76,7 +79,24 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
       heap.pop_back();
     }
   }
+  wasted_ += looked;
   return std::nullopt;
+}
+
+// Frees a victim's place in `room`; false when no host can take more tasks of the claim than
+// before, so that a search for its place would fail as the last one did.
+bool Victims::free_up(Capacity& room, const Job& job, const Claim& claim) {
+  const bool whole = claim.shape.task.gpu_milli >= whole_gpu;
+  std::vector<std::pair<HostId, int>> before;
+  for (const Slot& slot : *job.placement) {
+    if (whole && (before.empty() || before.back().first != slot.host)) {
+      before.emplace_back(slot.host, room.room_on(slot.host, claim.shape));
+    }
+  }
+  room.give_back(*job.placement, job.spec->shape);
+  return !whole || std::any_of(before.begin(), before.end(), [&](const auto& host) {
+    return room.room_on(host.first, claim.shape) > host.second;
+  });
 }
 
 void Victims::prepare(const Snapshot& now) {

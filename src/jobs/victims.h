@@ -39,6 +39,8 @@ class Victims {
 
   /// True when the last claim ranked too low for even the least valuable job.
   bool none_yields() const { return none_yields_; }
+  /// Jobs looked at in vain so far.
+  int wasted() const { return wasted_; }
   /// Forgets what was looked up: to be called after each change of the snapshot.
   void invalidate() { prepared_ = false; }
 
@@ -61,6 +63,7 @@ class Victims {
   Answer ask(const Snapshot& now, const Claim& claim, const Tail& tail) const;
   bool reclaims(const Snapshot& now, const Claim& claim, ProjectId from, bool& shielded) const;
   bool ran_long_enough(const Snapshot& now, const Job& job) const;
+  static bool free_up(Capacity& room, const Job& job, const Claim& claim);
   void prune(const Snapshot& now, Capacity& room, const Claim& claim, Choice& choice) const;
   Resources taken_from(ProjectId branch, const Snapshot& now) const;
 
@@ -70,6 +73,7 @@ class Victims {
   bool prepared_ = false;
   bool eventually_ = false;
   bool none_yields_ = false;
+  int wasted_ = 0;
   std::vector<std::pair<ProjectId, Resources>> taken_;  // from leaf projects, by this claim
 };
 

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dais::jobs {
+
+/// What one attempt of a job runs.
+struct Launch {
+  std::vector<std::string> command;      ///< program and arguments; no shell is involved
+  std::vector<std::string> environment;  ///< NAME=value, nothing else is passed on
+  std::string folder;                    ///< where it runs
+  std::string log;                       ///< file that takes its output, appended to
+};
+
+/// A process that cannot be mistaken for another one with the same number.
+struct ProcessId {
+  pid_t pid = 0;
+  std::string boot_id;
+  uint64_t start_ticks = 0;  ///< since boot
+
+  bool operator==(const ProcessId&) const = default;
+};
+
+/// The identity of a process, or nothing when there is none with that number.
+std::optional<ProcessId> identify(pid_t pid);
+
+/// Starts an attempt under a shim, which outlives the caller: the parent of the job's processes,
+/// leader of their session and reaper of their orphans. `attempt_folder` must not exist; in it the
+/// shim
+/// - holds a lock for as long as any process of the attempt may run,
+/// - records the job's process before that process executes anything,
+/// - leaves the exit status in a file whose space was taken before the start, so that a full disk
+///   cannot lose it.
+/// When the job's first process ends, whatever it left behind is killed. SIGTERM to the shim goes
+/// to the job's process group.
+///
+/// Returns when the lock is held and the process recorded. Throws not_found when the program does
+/// not exist, exhausted or unavailable when the system refuses; then nothing was executed.
+ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch);
+
+enum class AttemptState {
+  absent,   ///< it was never started
+  running,  ///< its shim holds the lock
+  ended,    ///< the exit status is known
+  lost,     ///< the shim was killed: no process of it runs, and nobody knows how it ended
+};
+
+struct AttemptStatus {
+  AttemptState state = AttemptState::absent;
+  int exit_code = 0;  ///< when ended: of the first process
+  int signal = 0;     ///< when ended: the signal that killed it, or 0
+  std::optional<ProcessId> process;
+};
+
+/// What an attempt's folder says. Safe to call at any time, after any crash of the caller.
+AttemptStatus inspect_attempt(const std::string& attempt_folder);
+
+/// Sends a signal to the job's process group if it still is that process. False when it is gone.
+bool signal_attempt(const std::string& attempt_folder, int signal);
+
+}  // namespace dais::jobs

@@ -1,0 +1,324 @@
+#include "jobs/store.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/error.h"
+
+namespace dais::jobs {
+namespace {
+
+// Each entry brings the schema from its index to the next version. Never changed once released.
+constexpr std::array migrations = {
+    "CREATE TABLE job (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE,"
+    " spec TEXT NOT NULL, phase TEXT NOT NULL, submit_s REAL NOT NULL,"
+    " attempts INTEGER NOT NULL DEFAULT 0);"
+    "CREATE INDEX job_open ON job (id) WHERE phase NOT IN ('completed', 'failed', 'cancelled');"
+    "CREATE TABLE event (sequence INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL,"
+    " job INTEGER NOT NULL REFERENCES job (id), kind TEXT NOT NULL, detail TEXT NOT NULL);"
+    "CREATE INDEX event_of_job ON event (job, sequence);",
+};
+
+constexpr std::array phases = {Phase::waiting,   Phase::starting, Phase::running,  Phase::stopping,
+                               Phase::completed, Phase::failed,   Phase::cancelled};
+
+constexpr off_t ballast_bytes = 1 << 20;
+constexpr int64_t ballast_pages = 64;  // for tests, where pages are limited instead of the disk
+
+[[noreturn]] void raise(sqlite3* database, int status, const std::string& path) {
+  const std::string what = database ? sqlite3_errmsg(database) : sqlite3_errstr(status);
+  if ((status & 0xff) == SQLITE_FULL) {
+    throw Error(Code::exhausted, "the job store cannot grow: " + what, path, "Free disk space");
+  }
+  throw Error(Code::unavailable, "the job store failed: " + what, path,
+              "Check the disk, the rights of the folder, and that no other dais uses it");
+}
+
+Phase phase_of(std::string_view name, const std::string& path) {
+  for (Phase phase : phases) {
+    if (phase_name(phase) == name) return phase;
+  }
+  throw Error(Code::unavailable, "unknown phase '" + std::string(name) + "' in the job store", path,
+              "Restore the file from a backup");
+}
+
+std::string ballast_path(const std::string& path) { return path + ".ballast"; }
+
+bool take_ballast(const std::string& path) {
+  const int file = open(ballast_path(path).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  const bool taken = posix_fallocate(file, 0, ballast_bytes) == 0;
+  close(file);
+  return taken;
+}
+
+}  // namespace
+
+std::string_view phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::waiting: return "waiting";
+    case Phase::starting: return "starting";
+    case Phase::running: return "running";
+    case Phase::stopping: return "stopping";
+    case Phase::completed: return "completed";
+    case Phase::failed: return "failed";
+    case Phase::cancelled: return "cancelled";
+  }
+  return "failed";
+}
+
+bool ended(Phase phase) {
+  return phase == Phase::completed || phase == Phase::failed || phase == Phase::cancelled;
+}
+
+bool may_follow(Phase from, Phase to) {
+  switch (from) {
+    case Phase::waiting: return to == Phase::starting || to == Phase::cancelled;
+    case Phase::starting:
+      return to == Phase::running || to == Phase::waiting || to == Phase::stopping ||
+             to == Phase::failed || to == Phase::cancelled;
+    case Phase::running:
+      return to == Phase::stopping || to == Phase::completed || to == Phase::failed ||
+             to == Phase::waiting;
+    case Phase::stopping:
+      return to == Phase::waiting || to == Phase::completed || to == Phase::failed ||
+             to == Phase::cancelled;
+    case Phase::completed:
+    case Phase::failed:
+    case Phase::cancelled: return false;
+  }
+  return false;
+}
+
+// A prepared statement; parameters and columns count from where SQLite counts them.
+class Store::Statement {
+ public:
+  Statement(const Store& store, const char* sql) : store_(store) {
+    const int status = sqlite3_prepare_v2(store.database_, sql, -1, &statement_, nullptr);
+    if (status != SQLITE_OK) raise(store.database_, status, store.path_);
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& bind(int index, int64_t value) {
+    return bound(sqlite3_bind_int64(statement_, index, value));
+  }
+  Statement& bind(int index, double value) {
+    return bound(sqlite3_bind_double(statement_, index, value));
+  }
+  Statement& bind(int index, std::string_view value) {
+    return bound(sqlite3_bind_text64(statement_, index, value.data(), value.size(),
+                                     SQLITE_TRANSIENT, SQLITE_UTF8));
+  }
+
+  /// True while there is a row.
+  bool step() {
+    const int status = sqlite3_step(statement_);
+    if (status != SQLITE_ROW && status != SQLITE_DONE)
+      raise(store_.database_, status, store_.path_);
+    return status == SQLITE_ROW;
+  }
+
+  int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  double real(int column) const { return sqlite3_column_double(statement_, column); }
+  std::string text(int column) const {
+    const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    const auto size = static_cast<size_t>(sqlite3_column_bytes(statement_, column));
+    return data ? std::string(data, size) : std::string();
+  }
+
+ private:
+  Statement& bound(int status) {
+    if (status != SQLITE_OK) raise(store_.database_, status, store_.path_);
+    return *this;
+  }
+
+  const Store& store_;
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+// Rolled back unless committed.
+class Store::Transaction {
+ public:
+  explicit Transaction(Store& store) : store_(store) { store.execute("BEGIN IMMEDIATE"); }
+  ~Transaction() {
+    // After some errors SQLite has rolled back already.
+    if (!committed_ && !sqlite3_get_autocommit(store_.database_)) {
+      sqlite3_exec(store_.database_, "ROLLBACK", nullptr, nullptr, nullptr);
+    }
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  void commit() {
+    store_.execute("COMMIT");
+    committed_ = true;
+  }
+
+ private:
+  Store& store_;
+  bool committed_ = false;
+};
+
+Store::Store(const std::string& path) : path_(path) {
+  try {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    const int status = sqlite3_open_v2(path.c_str(), &database_, flags, nullptr);
+    if (status != SQLITE_OK) raise(database_, status, path_);
+    sqlite3_busy_timeout(database_, 5000);
+    execute("PRAGMA journal_mode = WAL");
+    execute("PRAGMA synchronous = FULL");
+    execute("PRAGMA foreign_keys = ON");
+    migrate();
+    degraded_ = !take_ballast(path_);
+  } catch (...) {
+    sqlite3_close(database_);
+    throw;
+  }
+}
+
+Store::~Store() { sqlite3_close(database_); }
+
+void Store::execute(const char* sql) {
+  const int status = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
+  if (status != SQLITE_OK) raise(database_, status, path_);
+}
+
+void Store::migrate() {
+  Transaction transaction(*this);
+  int64_t version = 0;
+  {
+    Statement current(*this, "PRAGMA user_version");
+    if (current.step()) version = current.integer(0);
+  }
+  const auto newest = static_cast<int64_t>(migrations.size());
+  if (version > newest) {
+    throw Error(Code::unsupported,
+                "the job store has version " + std::to_string(version) +
+                    " and this dais knows up to " + std::to_string(newest),
+                path_, "Use the dais that wrote it, or a newer one");
+  }
+  for (int64_t step = version; step < newest; ++step) {
+    execute(migrations[static_cast<size_t>(step)]);
+  }
+  execute(("PRAGMA user_version = " + std::to_string(newest)).c_str());
+  transaction.commit();
+}
+
+void Store::insert_event(double now_s, int64_t job, Phase phase, const std::string& detail) {
+  Statement insert(*this, "INSERT INTO event (at_s, job, kind, detail) VALUES (?, ?, ?, ?)");
+  insert.bind(1, now_s).bind(2, job).bind(3, phase_name(phase)).bind(4, detail).step();
+}
+
+std::vector<int64_t> Store::submit(const std::vector<Submission>& submissions, double now_s) {
+  if (degraded_) {
+    throw Error(Code::exhausted, "the disk of the job store is full, so no job can be accepted",
+                path_, "Free disk space");
+  }
+  Transaction transaction(*this);
+  std::vector<int64_t> ids;
+  for (const Submission& submission : submissions) {
+    Statement known(*this, "SELECT id FROM job WHERE key = ?");
+    known.bind(1, submission.key);
+    if (known.step()) {
+      ids.push_back(known.integer(0));
+      continue;
+    }
+    Statement insert(*this, "INSERT INTO job (key, spec, phase, submit_s) VALUES (?, ?, ?, ?)");
+    insert.bind(1, submission.key).bind(2, submission.spec);
+    insert.bind(3, phase_name(Phase::waiting)).bind(4, now_s).step();
+    ids.push_back(sqlite3_last_insert_rowid(database_));
+    insert_event(now_s, ids.back(), Phase::waiting, "submitted");
+  }
+  transaction.commit();
+  return ids;
+}
+
+void Store::move(const std::vector<Transition>& transitions, double now_s) {
+  try {
+    move_once(transitions, now_s);
+  } catch (const Error& error) {
+    if (error.code() != Code::exhausted || degraded_) throw;
+    // What runs must be accounted for even now: use the space kept back.
+    free_ballast();
+    move_once(transitions, now_s);
+  }
+}
+
+void Store::move_once(const std::vector<Transition>& transitions, double now_s) {
+  Transaction transaction(*this);
+  for (const Transition& transition : transitions) {
+    const std::string where = "job " + std::to_string(transition.job);
+    Statement current(*this, "SELECT phase FROM job WHERE id = ?");
+    current.bind(1, transition.job);
+    if (!current.step()) throw Error(Code::not_found, "no such job", where);
+    const Phase from = phase_of(current.text(0), path_);
+    if (!may_follow(from, transition.to)) {
+      throw Error(Code::invalid_argument,
+                  "a job that is " + std::string(phase_name(from)) + " cannot become " +
+                      std::string(phase_name(transition.to)),
+                  where);
+    }
+    Statement update(*this, "UPDATE job SET phase = ?, attempts = attempts + ? WHERE id = ?");
+    update.bind(1, phase_name(transition.to)).bind(2, int64_t{transition.to == Phase::starting});
+    update.bind(3, transition.job).step();
+    insert_event(now_s, transition.job, transition.to, transition.detail);
+  }
+  transaction.commit();
+}
+
+std::optional<JobRow> Store::job(int64_t id) const {
+  Statement select(*this, "SELECT id, key, spec, phase, submit_s, attempts FROM job WHERE id = ?");
+  select.bind(1, id);
+  if (!select.step()) return std::nullopt;
+  return JobRow{select.integer(0), select.text(1),
+                select.text(2),    phase_of(select.text(3), path_),
+                select.real(4),    select.integer(5)};
+}
+
+std::vector<JobRow> Store::open_jobs() const {
+  Statement select(*this,
+                   "SELECT id, key, spec, phase, submit_s, attempts FROM job"
+                   " WHERE phase NOT IN ('completed', 'failed', 'cancelled') ORDER BY id");
+  std::vector<JobRow> rows;
+  while (select.step()) {
+    rows.push_back({select.integer(0), select.text(1), select.text(2),
+                    phase_of(select.text(3), path_), select.real(4), select.integer(5)});
+  }
+  return rows;
+}
+
+std::vector<EventRow> Store::events_after(int64_t sequence, int most) const {
+  Statement select(*this,
+                   "SELECT sequence, at_s, job, kind, detail FROM event"
+                   " WHERE sequence > ? ORDER BY sequence LIMIT ?");
+  select.bind(1, sequence).bind(2, int64_t{most});
+  std::vector<EventRow> rows;
+  while (select.step()) {
+    rows.push_back(
+        {select.integer(0), select.real(1), select.integer(2), select.text(3), select.text(4)});
+  }
+  return rows;
+}
+
+void Store::free_ballast() {
+  degraded_ = true;
+  unlink(ballast_path(path_).c_str());
+  if (page_limit_ > 0) limit_pages(page_limit_ + ballast_pages);
+}
+
+bool Store::recover() {
+  if (degraded_ && take_ballast(path_)) degraded_ = false;
+  return !degraded_;
+}
+
+void Store::limit_pages(int64_t pages) {
+  page_limit_ = pages;
+  execute(("PRAGMA max_page_count = " + std::to_string(pages)).c_str());
+}
+
+}  // namespace dais::jobs
