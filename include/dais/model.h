@@ -33,7 +33,7 @@ struct ExecutableOptions {
   Optimize optimize = Optimize::full;
   int threads = 0;  ///< 0: all cores that this process may use
   /// Inputs that the file gives a default value: named here, they become real inputs.
-  std::set<std::string> overrides;
+  std::set<std::string> overrides = {};
 };
 
 class Executable;

@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct Result {
+  int status = -1;  ///< 128 + signal when it crashed
+  std::string out, err;
+};
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Each test works in a folder of its own, where model.onnx is the example model.
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_FALSE(environment("DAIS").empty()) << "run it through CTest";
+    std::string pattern = (fs::temp_directory_path() / "dais_e2e_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    fs::copy_file(environment("MODEL"), folder_ / "model.onnx");
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  Result dais(const std::string& arguments) {
+    const std::string line = "cd '" + folder_.string() + "' && '" + environment("DAIS") + "' " +
+                             arguments + " >stdout 2>stderr </dev/null";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            contents(folder_ / "stdout"), contents(folder_ / "stderr")};
+  }
+  /// Wrong usage or input: exit code 2 and one line that holds `part`.
+  void refused(const std::string& arguments, const std::string& part) {
+    const Result result = dais(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.out, "") << arguments;
+  }
+  json parsed(const std::string& arguments, int status = 0) {
+    const Result result = dais(arguments);
+    EXPECT_EQ(result.status, status) << arguments << "\n" << result.err;
+    const json out = json::parse(result.out, nullptr, false);
+    EXPECT_FALSE(out.is_discarded()) << arguments << "\n" << result.out;
+    return out;
+  }
+  void write(const std::string& name, const std::string& bytes) {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+
+  fs::path folder_;
+};
+
+/// The verbs that --help lists.
+std::vector<std::string> verbs_of(const std::string& help) {
+  std::vector<std::string> verbs;
+  std::istringstream lines(help.substr(std::min(help.size(), help.find("Subcommands:"))));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  ") && line.size() > 2 && line[2] != ' ')
+      verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
+  return verbs;
+}
+
+TEST_F(Cli, HelpOfEveryVerbHasAnExample) {
+  const Result all = dais("--help");
+  EXPECT_EQ(all.status, 0);
+  const auto verbs = verbs_of(all.out);
+  EXPECT_GE(verbs.size(), 5u) << all.out;
+  for (const auto& verb : verbs) {
+    const Result help = dais(verb + " --help");
+    EXPECT_EQ(help.status, 0) << verb;
+    EXPECT_NE(help.out.find("Example: dais " + verb), std::string::npos) << verb;
+    EXPECT_NE(help.out.find("--json"), std::string::npos) << verb;
+  }
+}
+
+TEST_F(Cli, SlipsAreAnsweredWithTheNearestName) {
+  refused("explian model.onnx", "Did you mean 'explain'?");
+  refused("run model.onnx --input imge=iota:1x1x28x28", "Did you mean 'image'?");
+  refused("run model.onnx --input image=unifrom:1x1x28x28", "Did you mean uniform?");
+  refused("run model.onnx --optimize ful", "did you mean full?");
+  EXPECT_EQ(dais("frobnicate").status, 2);
+  EXPECT_EQ(dais("").status, 2);
+  EXPECT_EQ(dais("run").status, 2);
+  EXPECT_EQ(dais("run model.onnx --thread 1").status, 2);
+}
+
+TEST_F(Cli, InputsThatDoNotFitAreNamed) {
+  refused("run model.onnx --input image=iota:1x1x28x27", "image");
+  refused("run model.onnx --input image=iota:28x28", "image");
+  refused("run model.onnx --input image=iota:1x-1x28x28", "image");
+  refused("run model.onnx --input image=absent.npy", "absent.npy");
+  refused("run model.onnx --input image", "NAME=VALUE");
+  write("bad.npy", "\x93NUMPY");
+  refused("run model.onnx --input image=bad.npy", "bad.npy");
+}
+
+TEST_F(Cli, AnswersInJson) {
+  const json run = parsed("run model.onnx --json --output out --input image=const:2x1x28x28:0.5");
+  EXPECT_EQ(run.at("outputs").at(0).at("shape"), json({2, 10}));
+  EXPECT_NEAR(run.at("outputs").at(0).at("mean").get<double>(), 0.1, 1e-6);
+  EXPECT_TRUE(fs::exists(folder_ / "out" / "probability.npy"));
+  EXPECT_FALSE(parsed("explain model.onnx --json").at("steps").empty());
+  const json bench = parsed("bench model.onnx --json --duration 0.05 --layers --threads 1");
+  EXPECT_GE(bench.at("runs").get<int>(), 5);
+  EXPECT_FALSE(bench.at("layers").empty());
+}
+
+TEST_F(Cli, VerifySaysWhetherTheCheckHeld) {
+  const fs::path set = folder_ / "cases" / "test_fashion" / "test_data_set_0";
+  fs::create_directories(set);
+  fs::copy_file(folder_ / "model.onnx", set.parent_path() / "model.onnx");
+  // TensorProto {dims: [0, 1, 28, 28], data_type: 1} and {dims: [0, 10], data_type: 1}.
+  std::ofstream(set / "input_0.pb", std::ios::binary)
+      << std::string("\x08\x00\x08\x01\x08\x1c\x08\x1c\x10\x01", 10);
+  std::ofstream(set / "output_0.pb", std::ios::binary)
+      << std::string("\x08\x00\x08\x0a\x10\x01", 6);
+  EXPECT_EQ(dais("verify cases").status, 0) << contents(folder_ / "stderr");
+  std::ofstream(set / "output_0.pb", std::ios::binary)
+      << std::string("\x08\x00\x08\x0b\x10\x01", 6);
+  const Result wrong = dais("verify cases --json");
+  EXPECT_EQ(wrong.status, 1);
+  std::istringstream lines(wrong.out);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_FALSE(json::parse(line, nullptr, false).is_discarded()) << line;
+  write("allowed.txt", "test_fashion  # its answer on file is wrong\n");
+  EXPECT_EQ(dais("verify cases --skip allowed.txt").status, 0);
+  refused("verify absent", "absent");
+}
+
+TEST_F(Cli, HostileFilesAreRefusedInOneLine) {
+  const std::string good = contents(folder_ / "model.onnx");
+  refused("run absent.onnx", "absent.onnx");
+  write("bad.onnx", "");
+  refused("run bad.onnx", "bad.onnx");
+  write("bad.onnx", "not a model at all");
+  refused("explain bad.onnx", "bad.onnx");
+  for (const size_t size : {1u, 50u, 1000u}) {
+    write("bad.onnx", good.substr(0, good.size() - size));
+    refused("run bad.onnx", "bad.onnx");
+  }
+  // A field that claims 2^62 bytes.
+  write("bad.onnx", "\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x3f");
+  refused("run bad.onnx", "bad.onnx");
+  for (size_t at = 0; at < good.size(); at += good.size() / 40) {
+    std::string flipped = good;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x55);
+    write("bad.onnx", flipped);
+    const Result result = dais("run bad.onnx --threads 1");
+    EXPECT_TRUE(result.status == 0 || result.status == 2) << "byte " << at << ": " << result.status;
+  }
+}
+
+TEST_F(Cli, SameSeedSameBytes) {
+  for (const char* out : {"a", "b"})
+    EXPECT_EQ(dais("run model.onnx --seed 3 --threads 1 --output " + std::string(out)).status, 0);
+  EXPECT_EQ(contents(folder_ / "a" / "probability.npy"),
+            contents(folder_ / "b" / "probability.npy"));
+}
+
+}  // namespace
