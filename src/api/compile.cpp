@@ -91,10 +91,14 @@ std::vector<PassReport> optimize(Graph& graph, const CompileOptions& options) {
   return reports;
 }
 
+std::shared_ptr<const Plan> plan(std::unique_ptr<Graph> graph, const CompileOptions& options) {
+  return Plan::create(std::move(graph), plan_options(options));
+}
+
 Compiled compile(std::unique_ptr<Graph> graph, const CompileOptions& options) {
   Compiled out;
   out.passes = optimize(*graph, options);
-  out.plan = Plan::create(std::move(graph), plan_options(options));
+  out.plan = plan(std::move(graph), options);
   return out;
 }
 

@@ -27,7 +27,10 @@ struct Compiled {
 /// Runs the pipelines and makes the plan. Throws what passes and Plan::create throw.
 Compiled compile(std::unique_ptr<Graph> graph, const CompileOptions& options = {});
 
-/// Only the rewriting half: what `convert --fold` and `explain` look at.
+/// The second half of compile(): a plan for the graph as it stands.
+std::shared_ptr<const Plan> plan(std::unique_ptr<Graph> graph, const CompileOptions& options);
+
+/// The first half, the rewriting: what `convert --fold` and `explain` look at.
 std::vector<PassReport> optimize(Graph& graph, const CompileOptions& options);
 
 }  // namespace dais

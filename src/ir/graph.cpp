@@ -135,6 +135,18 @@ void Graph::add_node_input(Node& node, Value* value) {
   set_input(node, node.in.size() - 1, value);
 }
 
+namespace {
+
+/// Whether a value's name was made up: by a counter, or after its node.
+bool nameless(const Value& value) {
+  const std::string& name = value.name;
+  if (value.producer() && name == value.producer()->name + ":0") return true;
+  return name.size() > 1 && name[0] == 'v' &&
+         name.find_first_not_of("0123456789", 1) == std::string::npos;
+}
+
+}  // namespace
+
 void Graph::replace_uses(Value* from, Value* to) {
   if (from == to) return;
   const auto users = from->users_;
@@ -148,7 +160,8 @@ void Graph::replace_uses(Value* from, Value* to) {
   const bool own_name = !is_output(to) || std::count(outputs.begin(), outputs.end(), to) == 1;
   const bool named_elsewhere =
       std::find(inputs.begin(), inputs.end(), to) != inputs.end() || to->constant();
-  if (was_output && own_name && !named_elsewhere) {
+  const bool inherits = nameless(*to) && !nameless(*from);
+  if (((was_output && own_name) || inherits) && !named_elsewhere) {
     std::swap(from->name, to->name);
     names_[from->name] = from;
     names_[to->name] = to;

@@ -9,6 +9,7 @@ namespace dais {
 namespace {
 
 void infer_if(Inference& c) {
+  c.require(c.node.regions.size() == 2, "takes two regions");
   const Graph& yes = *c.node.regions[0];
   const Graph& no = *c.node.regions[1];
   if (yes.outputs.size() != no.outputs.size())

@@ -28,6 +28,7 @@ Type state_type(Inference& c, const Type& initial, const Type& inside, const Typ
 }
 
 void infer(Inference& c) {
+  c.require(c.node.regions.size() == 1, "takes one region");
   const Graph& body = *c.node.regions[0];
   const auto states = static_cast<size_t>(c.attrs<Loop>().states);
   c.require(body.outputs.size() >= states + 1 && body.inputs.size() >= states + 2,

@@ -11,6 +11,7 @@ namespace {
 int64_t entry(const std::vector<int64_t>& list, size_t i) { return i < list.size() ? list[i] : 0; }
 
 void infer(Inference& c) {
+  c.require(c.node.regions.size() == 1, "takes one region");
   const Graph& body = *c.node.regions[0];
   const Scan& scan = c.attrs<Scan>();
   const auto states = static_cast<size_t>(scan.states), scans = static_cast<size_t>(scan.scans);

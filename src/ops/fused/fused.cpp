@@ -15,6 +15,7 @@ bool typed_as_given(const Inference& c, const Graph& body) {
 /// The body was typed when it was made; other input types (concrete ones while running) need a copy
 /// that is inferred anew.
 void infer(Inference& c) {
+  c.require(c.node.regions.size() == 1, "takes one region");
   const Graph& body = *c.node.regions[0];
   c.require(c.inputs() == body.inputs.size(), "inputs do not match its body");
   c.require(c.outputs() == body.outputs.size(), "outputs do not match its body");
