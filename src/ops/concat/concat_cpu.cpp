@@ -1,5 +1,5 @@
 #include "ops/concat/concat.h"
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 
 namespace dais {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/threads.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_kernels.h"
-#include "ops/conv/loop_steps.h"
+#include "ops/conv/kernels_cpu.h"
+#include "ops/conv/loop_steps_cpu.h"
 #include "ops/conv/winograd_loops.h"
 #include "ops/fused/fused.h"
 #include "runtime/kernel.h"

@@ -2,7 +2,7 @@
 #include "ops/cast/cast.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/elementwise_internal.h"
-#include "ops/elementwise/program.h"
+#include "ops/elementwise/program_cpu.h"
 #include "ops/fused/fused.h"
 
 namespace dais {

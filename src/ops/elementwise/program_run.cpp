@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/threads.h"
-#include "ops/elementwise/program.h"
+#include "ops/elementwise/program_cpu.h"
 #include "ops/strided.h"
 
 namespace dais {

@@ -13,7 +13,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/nbits_cpu.h"
 #include "ops/matmul/product.h"
-#include "ops/matmul/product_body.h"
+#include "ops/matmul/product_body_cpu.h"
 #include "ops/wide.h"
 #include "runtime/kernel.h"
 

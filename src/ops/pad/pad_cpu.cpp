@@ -4,7 +4,7 @@
 
 #include "base/threads.h"
 #include "ops/pad/pad.h"
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 #include "ops/transpose/strided_copy.h"
 
 namespace dais {

@@ -1,4 +1,4 @@
-#include "ops/qlinear/rows.h"
+#include "ops/qlinear/rows_cpu.h"
 
 namespace dais::ops {
 

@@ -1,5 +1,5 @@
 #include "ops/reshape/reshape.h"
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 #include "ops/transpose/strided_copy.h"
 
 namespace dais {

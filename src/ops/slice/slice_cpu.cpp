@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ops/slice/slice.h"
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 #include "ops/transpose/strided_copy.h"
 
 namespace dais {

@@ -1,5 +1,5 @@
 #include "ops/split/split.h"
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 
 namespace dais {
 namespace {

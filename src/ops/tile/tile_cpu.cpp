@@ -1,5 +1,5 @@
 #include "ops/tile/tile.h"
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 #include "ops/transpose/strided_copy.h"
 
 namespace dais {

@@ -1,4 +1,4 @@
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 #include "ops/transpose/strided_copy.h"
 #include "ops/transpose/transpose.h"
 

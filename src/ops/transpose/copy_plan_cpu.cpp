@@ -1,4 +1,4 @@
-#include "ops/transpose/copy_plan.h"
+#include "ops/transpose/copy_plan_cpu.h"
 
 #include <algorithm>
 #include <complex>

@@ -8,10 +8,10 @@
 #include "base/threads.h"
 #include "ops/conv/conv.h"
 #include "ops/fused/fused.h"
-#include "ops/qlinear/bytes.h"
+#include "ops/qlinear/bytes_cpu.h"
 #include "ops/qlinear/cells.h"
-#include "ops/qlinear/conv_body.h"
-#include "ops/qlinear/rows.h"
+#include "ops/qlinear/conv_body_cpu.h"
+#include "ops/qlinear/rows_cpu.h"
 
 namespace dais {
 namespace {

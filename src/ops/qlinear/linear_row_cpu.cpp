@@ -4,9 +4,9 @@
 
 #include "base/threads.h"
 #include "ops/pool/pool.h"
-#include "ops/qlinear/bytes.h"
+#include "ops/qlinear/bytes_cpu.h"
 #include "ops/qlinear/cells.h"
-#include "ops/qlinear/rows.h"
+#include "ops/qlinear/rows_cpu.h"
 #include "ops/quantize/quantize.h"
 #include "ops/strided.h"
 

@@ -1,4 +1,4 @@
-#include "ops/conv/loop_steps.h"
+#include "ops/conv/loop_steps_cpu.h"
 
 namespace dais {
 namespace {

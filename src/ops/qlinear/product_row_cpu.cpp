@@ -6,8 +6,8 @@
 #include "base/threads.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/product.h"
-#include "ops/qlinear/bytes.h"
-#include "ops/qlinear/rows.h"
+#include "ops/qlinear/bytes_cpu.h"
+#include "ops/qlinear/rows_cpu.h"
 
 namespace dais {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/matmul/product_body.h"
+#include "ops/matmul/product_body_cpu.h"
 
 #include <algorithm>
 #include <limits>

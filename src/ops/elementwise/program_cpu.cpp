@@ -1,5 +1,5 @@
 // From nodes to tile programs.
-#include "ops/elementwise/program.h"
+#include "ops/elementwise/program_cpu.h"
 
 #include <limits>
 #include <unordered_map>

@@ -1,11 +1,11 @@
-#include "ops/qlinear/conv_body.h"
+#include "ops/qlinear/conv_body_cpu.h"
 
 #include <cmath>
 
 #include "ops/conv/conv.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/fused/fused.h"
-#include "ops/qlinear/bytes.h"
+#include "ops/qlinear/bytes_cpu.h"
 #include "ops/quantize/quantize.h"
 
 namespace dais {
