@@ -84,7 +84,7 @@ class Parser {
   std::string name() {
     scan_.expect("%");
     if (scan_.peek() == '"') return scan_.quoted();
-    const std::string out(scan_.word("_./:"));
+    const std::string out(scan_.word("_./"));
     if (out.empty()) scan_.fail("a value name is missing");
     return out;
   }

@@ -8,8 +8,7 @@ namespace {
 constexpr int64_t kSmall = 16;
 
 bool is_name_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' ||
-         c == ':';
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/';
 }
 
 /// Names of plain characters stand bare; others are quoted, since files may use any text.
