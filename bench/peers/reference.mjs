@@ -72,7 +72,9 @@ async function writeCase(ort, spec, options) {
   const inputs = drawInputs(spec, options.seed);
   const feeds = Object.fromEntries(inputs.map((tensor) => [tensor.name, toOrt(ort, tensor)]));
   const results = await session.run(feeds);
-  inputs.forEach((tensor, i) => {
+  // Files follow the model's order of inputs, which a case file need not keep.
+  session.inputNames.forEach((name, i) => {
+    const tensor = inputs.find((input) => input.name === name);
     fs.writeFileSync(path.join(dataSet, `input_${i}.pb`), encodeTensor(tensor));
   });
   session.outputNames.forEach((name, i) => {
