@@ -95,6 +95,24 @@ TEST(ApiModel, OpenDimensionsTakeAnySize) {
   }
 }
 
+TEST(ApiModel, SizesThatFollowFromOtherInputsAreChecked) {
+  TestGraph graph;
+  graph.nodes = {{"Relu", {"mask"}, {"y"}}, {"Relu", {"x"}, {"z"}}};
+  graph.inputs = {value_info("x", DType::f32, {"past"}),
+                  value_info("mask", DType::f32, {"past + 1"})};
+  graph.outputs = {"y", "z"};
+  const std::string bytes = model_proto(graph);
+  auto session = Model::parse({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()})
+                     .compile()
+                     .session();
+  session.set("x", Tensor::of<float>({2}, {1, 2}));
+  session.set("mask", Tensor::of<float>({2}, {1, 2}));
+  expect_error(Code::invalid_argument, "'mask'", [&] { session.run(); });
+  session.set("mask", Tensor::of<float>({3}, {1, -2, 3}));
+  session.run();
+  EXPECT_EQ(floats(session.get("y")), (std::vector<float>{1, 0, 3}));
+}
+
 TEST(ApiModel, InputsAreViewsThatMayBeRewritten) {
   InferenceSession session = line_model().compile().session();
   std::vector<float> x{1, 1};

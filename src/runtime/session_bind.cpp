@@ -93,6 +93,7 @@ void Session::State::bind(std::span<const Datum> inputs) {
     bound_ = false;
     check_inputs(inputs);
     update_shapes();
+    check_expressions();
     place_arena();
     for (size_t at = 0; at < steps.size(); ++at)
       if (plan->steps()[at].bound_early) bind_step(at);
@@ -135,6 +136,20 @@ void Session::State::check_inputs(std::span<const Datum> inputs) {
       held = tensor.shape()[axis];
       known[static_cast<size_t>(symbol)] = 1;
     }
+  }
+}
+
+/// Axes such as "past + 1" follow from other inputs; kernels are bound to what they promise, so a
+/// tensor of another size would be read beyond its end.
+void Session::State::check_expressions() {
+  for (size_t i = 0; i < input_shapes_.size(); ++i) {
+    const auto slot = static_cast<size_t>(plan->input_slots()[i]);
+    if (!plan->slots()[slot].sized || input_shapes_[i] == shapes[slot]) continue;
+    const Value& value = *plan->graph().inputs[i];
+    throw Error(Code::invalid_argument,
+                "input '" + value.name + "' has shape " + input_shapes_[i].text() +
+                    ", but the other inputs make it " + shapes[slot].text(),
+                "", "The model wants " + value.type.text());
   }
 }
 

@@ -58,6 +58,7 @@ struct Session::State {
   static constexpr size_t kSpecialized = 4;
   void check_inputs(std::span<const Datum> inputs);
   void update_shapes();
+  void check_expressions();
   void place_arena();
   void point_slots();
   void point(size_t slot);
