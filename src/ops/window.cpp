@@ -177,6 +177,15 @@ void store_channels_first(Tensor& to, std::vector<double> values, bool channels_
   store_wide(to, 0, values.data(), to.elements());
 }
 
+void add_channel_bias(const Call& c, const Activation& sizes, std::vector<double>& sums) {
+  if (!c.has(2)) return;
+  c.require(c.in(2).elements() == sizes.channels, "B must have one value per output channel");
+  const WideView<double> bias(c.in(2));
+  const int64_t cells = sizes.cells();
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] += bias[static_cast<int64_t>(i) / cells % sizes.channels];
+}
+
 Dims activation_dims(const Dim& batch, const Dim& channels, const Dims& space, bool channels_last) {
   Dims out{batch};
   if (!channels_last) out.push_back(channels);

@@ -78,6 +78,9 @@ template <typename T>
 std::vector<T> load_channels_first(const Tensor& tensor, bool channels_last);
 /// Writes channels-first values to a tensor of either layout.
 void store_channels_first(Tensor& to, std::vector<double> values, bool channels_last);
+/// Adds input 2 of a convolution (B, one value per output channel; may be left out) to its
+/// channels-first sums.
+void add_channel_bias(const Call& c, const Activation& sizes, std::vector<double>& sums);
 /// Channels-first values in the order of the layout asked for.
 template <typename T>
 std::vector<T> in_layout(std::vector<T> values, const Activation& sizes, bool channels_last);

@@ -32,13 +32,7 @@ void reference_conv(Call& c) {
       sums = conv_loop(sizes, values.data(), weights.data());
     }
   });
-  if (c.has(2)) {
-    c.require(c.in(2).elements() == sizes.y.channels, "B must have one value per output channel");
-    const WideView<double> bias(c.in(2));
-    const int64_t cells = sizes.y.cells();
-    for (size_t i = 0; i < sums.size(); ++i)
-      sums[i] += bias[static_cast<int64_t>(i) / cells % sizes.y.channels];
-  }
+  add_channel_bias(c, sizes.y, sums);
   store_channels_first(y, std::move(sums), attrs.channels_last);
 }
 
