@@ -121,15 +121,25 @@ void AtomicFile::pad_to(size_t alignment) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(bool durable) {
   // A temporary file is private to its owner; the result follows the umask like any other file.
   const mode_t mask = ::umask(0);
   ::umask(mask);
   if (::fchmod(descriptor_, 0666 & ~mask) != 0) fail("set the mode of");
+  if (durable && ::fsync(descriptor_) != 0) fail("flush");
   const int closing = std::exchange(descriptor_, -1);
   if (::close(closing) != 0) fail("close");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
   temporary_.clear();
+  if (durable) sync_folder(path_.parent_path());
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder.empty() ? "." : folder;
+  const Descriptor opened{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (opened.number < 0) cannot("open the folder", path);
+  // Some file systems have nothing to flush for a folder and say so by EINVAL.
+  if (::fsync(opened.number) != 0 && errno != EINVAL) cannot("flush the folder", path);
 }
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {

@@ -45,7 +45,8 @@ class AtomicFile {
   void write(Bytes bytes);
   void pad_to(size_t alignment);  ///< zero bytes up to a multiple
   uint64_t position() const { return position_; }
-  void commit();
+  /// `durable`: contents and name outlast a power cut when this returns.
+  void commit(bool durable = false);
 
  private:
   [[noreturn]] void fail(const char* action) const;
@@ -54,6 +55,10 @@ class AtomicFile {
   int descriptor_ = -1;
   uint64_t position_ = 0;
 };
+
+/// Makes the names in a folder (files created, renamed and removed) outlast a power cut.
+/// Throws `unavailable` naming the folder.
+void sync_folder(const std::filesystem::path& folder);
 
 /// AtomicFile with one piece of contents.
 void write_file(const std::filesystem::path& path, std::string_view contents);
