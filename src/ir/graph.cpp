@@ -135,6 +135,20 @@ void Graph::add_node_input(Node& node, Value* value) {
   set_input(node, node.in.size() - 1, value);
 }
 
+Value* Graph::add_output(Node& node) {
+  Value* value = new_value({}, {});
+  value->producer_ = &node;
+  value->output_index_ = node.outs.size();
+  node.outs.push_back(value);
+  infer(node);
+  return value;
+}
+
+Node* Graph::next(const Node& node) const {
+  const auto place = std::next(node.position_);
+  return place == nodes_.end() ? nullptr : place->get();
+}
+
 namespace {
 
 /// Whether a value's name was made up: by a counter, or after its node.

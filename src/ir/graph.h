@@ -92,6 +92,8 @@ class Graph {
   }
 
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  /// The node behind `node` in execution order; nullptr at the end.
+  Node* next(const Node& node) const;
   size_t size() const { return nodes_.size(); }
   const std::vector<std::unique_ptr<Value>>& values() const { return values_; }
 
@@ -109,6 +111,8 @@ class Graph {
 
   void set_input(Node& node, size_t index, Value* value);
   void add_node_input(Node& node, Value* value);
+  /// One more output of a node whose op has further (optional) ones.
+  Value* add_output(Node& node);
   /// Every use, and every graph output, of `from` becomes `to`. `to` takes the name of `from` when
   /// `from` is a graph output (so that outputs keep their names).
   void replace_uses(Value* from, Value* to);
