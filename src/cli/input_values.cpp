@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "api/npy.h"
 #include "base/file.h"
+#include "ir/npy.h"
 
 namespace dais::cli {
 

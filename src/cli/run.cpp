@@ -1,9 +1,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "api/npy.h"
 #include "base/file.h"
 #include "cli/run_options.h"
+#include "ir/npy.h"
 #include "runtime/session.h"
 
 namespace dais::cli {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/philox.h"
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_export.h"
@@ -12,17 +13,9 @@
 #include "ops/elementwise/elements.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/generate/generate.h"
-#include "ops/random/philox.h"
 #include "ops/shape/shape.h"
 
 namespace dais {
-
-double Philox::normal(uint64_t counter) const {
-  const Block bits = block(counter);
-  // One minus the first number keeps zero away from the logarithm.
-  return std::sqrt(-2 * std::log(1 - unit(bits, 0))) *
-         std::cos(2 * std::numbers::pi * unit(bits, 2));
-}
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include "ops/random/random.h"
 
+#include "base/philox.h"
 #include "ir/call.h"
-#include "ops/random/philox.h"
 
 namespace dais {
 namespace {

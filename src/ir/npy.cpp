@@ -1,4 +1,4 @@
-#include "api/npy.h"
+#include "ir/npy.h"
 
 #include <algorithm>
 #include <charconv>
@@ -20,14 +20,13 @@ constexpr Element kElements[] = {
     {DType::c64, "<c8"}, {DType::c128, "<c16"},
 };
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  throw Error(Code::invalid_argument, "not a readable .npy file: " + what, path.string(),
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw Error(Code::invalid_argument, "not a readable .npy file: " + what, path,
               "Save it with numpy.save(file, array)");
 }
 
 /// The text of a header entry: "'descr': '<f4', …" gives "'<f4'" for "descr".
-std::string entry(const std::filesystem::path& path, const std::string& header,
-                  const std::string& key) {
+std::string entry(const std::string& path, const std::string& header, const std::string& key) {
   const size_t at = header.find("'" + key + "'");
   const size_t colon = at == std::string::npos ? at : header.find(':', at);
   if (colon == std::string::npos) fail(path, "its header has no '" + key + "'");
@@ -43,7 +42,7 @@ std::string entry(const std::filesystem::path& path, const std::string& header,
   return text;
 }
 
-Shape parse_shape(const std::filesystem::path& path, const std::string& text) {
+Shape parse_shape(const std::string& path, const std::string& text) {
   Shape shape;
   const char* at = text.data();
   const char* end = at + text.size();
@@ -80,9 +79,7 @@ Tensor transposed(const Tensor& fortran, const Shape& shape) {
 
 }  // namespace
 
-Tensor read_npy(const std::filesystem::path& path) {
-  const auto file = MappedFile::open(path);
-  const Bytes bytes = file->bytes();
+NpyView view_npy(Bytes bytes, const std::string& path) {
   if (bytes.size() < 10 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0)
     fail(path, "its first bytes are not those of one");
   const bool wide = bytes[6] >= 2;
@@ -101,13 +98,24 @@ Tensor read_npy(const std::filesystem::path& path) {
       [&](const Element& known) { return "'" + std::string(known.descr) + "'" == descr; });
   if (code == std::end(kElements)) fail(path, "its element type is " + descr);
   const Shape shape = parse_shape(path, entry(path, header, "shape"));
-  const auto wanted = static_cast<uint64_t>(shape.elements()) * dtype_size(code->dtype);
-  if (wanted > bytes.size() - begin - length)
+  const auto elements = static_cast<uint64_t>(shape.elements());
+  const size_t wanted = elements * dtype_size(code->dtype);
+  // The count alone is compared first: the product may wrap.
+  if (elements > bytes.size() || wanted > bytes.size() - begin - length)
     fail(path, "its shape " + shape.text() + " needs more data than it holds");
-  Tensor tensor(code->dtype, shape);
-  if (wanted > 0) std::memcpy(tensor.raw(), bytes.data() + begin + length, wanted);
-  if (entry(path, header, "fortran_order") == "True") return transposed(tensor, shape);
-  return tensor;
+  return {code->dtype, shape, entry(path, header, "fortran_order") == "True",
+          bytes.subspan(begin + length, wanted)};
+}
+
+Tensor parse_npy(Bytes bytes, const std::string& where) {
+  const NpyView view = view_npy(bytes, where);
+  Tensor tensor(view.dtype, view.shape);
+  if (!view.data.empty()) std::memcpy(tensor.raw(), view.data.data(), view.data.size());
+  return view.fortran_order ? transposed(tensor, view.shape) : tensor;
+}
+
+Tensor read_npy(const std::filesystem::path& path) {
+  return parse_npy(MappedFile::open(path)->bytes(), path.string());
 }
 
 bool npy_has(DType dtype) {
@@ -115,14 +123,14 @@ bool npy_has(DType dtype) {
                      [&](const Element& code) { return code.dtype == dtype; });
 }
 
-void write_npy(const std::filesystem::path& path, const Tensor& tensor) {
+std::string npy_header(const Tensor& tensor, const std::string& where) {
   const auto* code =
       std::find_if(std::begin(kElements), std::end(kElements),
                    [&](const Element& known) { return known.dtype == tensor.dtype(); });
   if (code == std::end(kElements))
     throw Error(Code::unsupported,
-                "NumPy has no element type " + std::string(dtype_name(tensor.dtype())),
-                path.string(), "Write it as .pb");
+                "NumPy has no element type " + std::string(dtype_name(tensor.dtype())), where,
+                "Write it as .pb");
   std::string header =
       "{'descr': '" + std::string(code->descr) + "', 'fortran_order': False, 'shape': (";
   for (int64_t size : tensor.shape()) header += std::to_string(size) + ",";
@@ -132,9 +140,13 @@ void write_npy(const std::filesystem::path& path, const Tensor& tensor) {
   std::string bytes("\x93NUMPY\x01\x00", 8);
   bytes += static_cast<char>(header.size() & 0xff);
   bytes += static_cast<char>(header.size() >> 8);
-  bytes += header;
+  return bytes + header;
+}
+
+void write_npy(const std::filesystem::path& path, const Tensor& tensor) {
+  const std::string header = npy_header(tensor, path.string());
   AtomicFile file(path);
-  file.write({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  file.write({reinterpret_cast<const uint8_t*>(header.data()), header.size()});
   file.write({static_cast<const uint8_t*>(tensor.raw()), tensor.bytes()});
   file.commit();
 }

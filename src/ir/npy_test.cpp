@@ -1,4 +1,4 @@
-#include "api/npy.h"
+#include "ir/npy.h"
 
 #include <gtest/gtest.h>
 
