@@ -2,8 +2,8 @@
 // that add up to it exactly; six of the nine partial products are kept, those left out being below
 // the rounding of f32. That costs six tile products, which still beats the FMA units about twofold.
 // Tiles of A (a block of rows) and of one panel of B lie in the second-level cache; 32x32 values
-// of C are held in tiles while the depth runs. Bound by the tile unit, and for few rows by cutting
-// up B. Infinities and NaN cannot be cut: such blocks are left to the FMA loops.
+// of C are held in tiles while the depth runs, and the next panel is cut up meanwhile. Bound by the
+// tile unit and its loads. Infinities and NaN cannot be cut: such blocks are left to the FMA loops.
 
 #include "backends/cpu/gemm_block.h"
 
@@ -47,30 +47,35 @@ struct Cut {
   __m512 high, middle, low;
 };
 
-inline Cut cut(__m512 x, __mmask16& finite) {
+/// `broken` becomes NaN where x is infinite or NaN, as no difference to its upper bits exists then.
+inline Cut cut(__m512 x, __m512& broken) {
   const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000u));
   const auto upper = [&](__m512 v) {
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(v), top));
   };
-  finite &= _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(__FLT_MAX__), _CMP_LE_OQ);
   Cut out;
   out.high = upper(x);
   const __m512 rest = _mm512_sub_ps(x, out.high);
   out.middle = upper(rest);
   out.low = _mm512_sub_ps(rest, out.middle);
+  broken = _mm512_fmadd_ps(out.low, _mm512_setzero_ps(), broken);
   return out;
 }
 
+inline bool is_whole(__m512 broken) {
+  return _mm512_cmp_ps_mask(broken, broken, _CMP_UNORD_Q) == 0;
+}
+
 /// 16 rows by 32 of the depth: three tiles, one after the other. Rows and depth beyond are zero.
-bool cut_a(const float* a, int64_t a_row, int64_t rows, int64_t depth, uint16_t* to) {
-  __mmask16 finite = 0xFFFF;
+void cut_a(const float* a, int64_t a_row, int64_t rows, int64_t depth, uint16_t* to,
+           __m512& broken) {
   const auto mask = [](int64_t count) {
     return static_cast<__mmask16>(count >= 16 ? 0xFFFFu : count <= 0 ? 0u : (1u << count) - 1);
   };
   for (int64_t r = 0; r < kTileRows; ++r, a += a_row, to += kStep) {
     const __mmask16 left = r < rows ? mask(depth) : 0, right = r < rows ? mask(depth - 16) : 0;
-    const Cut first = cut(_mm512_maskz_loadu_ps(left, a), finite);
-    const Cut second = cut(_mm512_maskz_loadu_ps(right, a + 16), finite);
+    const Cut first = cut(_mm512_maskz_loadu_ps(left, a), broken);
+    const Cut second = cut(_mm512_maskz_loadu_ps(right, a + 16), broken);
     const auto put = [&](int64_t part, __m512 low, __m512 high) {
       _mm512_storeu_si512(to + part * kTile,
                           reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
@@ -79,26 +84,65 @@ bool cut_a(const float* a, int64_t a_row, int64_t rows, int64_t depth, uint16_t*
     put(1, first.middle, second.middle);
     put(2, first.low, second.low);
   }
-  return finite == 0xFFFF;
 }
 
-/// 32 of the depth by 16 columns of a panel: three tiles whose rows hold pairs of the depth.
-bool cut_b(const float* b, int64_t depth, uint16_t* to) {
-  __mmask16 finite = 0xFFFF;
-  const auto pair = [](__m512 even, __m512 odd) {
-    return _mm512_mask_mov_epi16(_mm512_srli_epi32(_mm512_castps_si512(even), 16), 0xAAAAAAAA,
-                                 _mm512_castps_si512(odd));
-  };
-  for (int64_t k = 0; k < kStep; k += 2, b += 2 * kPanel, to += kStep) {
-    const __m512 zero = _mm512_setzero_ps();
-    const Cut even = cut(k < depth ? _mm512_loadu_ps(b) : zero, finite);
-    const Cut odd = cut(k + 1 < depth ? _mm512_loadu_ps(b + kPanel) : zero, finite);
-    _mm512_storeu_si512(to, pair(even.high, odd.high));
-    _mm512_storeu_si512(to + kTile, pair(even.middle, odd.middle));
-    _mm512_storeu_si512(to + 2 * kTile, pair(even.low, odd.low));
+/// Cuts up a panel of B, two rows of the depth at a time, so that the work can be strewn among the
+/// products of the panel before it: the vector units are idle there. Each 32 of the depth become
+/// three tiles of the left 16 columns and three of the right ones; rows of tiles hold pairs of the
+/// depth.
+class PanelCutter {
+ public:
+  PanelCutter() = default;
+  PanelCutter(const float* b, int64_t depth, uint16_t* to)
+      : b_(b), depth_(depth), to_(to), pairs_((depth + kStep - 1) / kStep * (kStep / 2)) {}
+
+  inline void run(int64_t count) {
+    for (; count > 0 && pair_ < pairs_; --count) cut_pair();
   }
-  return finite == 0xFFFF;
-}
+  void finish() { run(pairs_); }
+  int64_t pairs() const { return pairs_; }
+  bool whole() const {
+    return is_whole(_mm512_add_ps(_mm512_add_ps(broken_[0], broken_[1]),
+                                  _mm512_add_ps(broken_[2], broken_[3])));
+  }
+
+ private:
+  inline void cut_pair() {
+    const auto pair = [](__m512 even, __m512 odd) {
+      return _mm512_mask_mov_epi16(_mm512_srli_epi32(_mm512_castps_si512(even), 16), 0xAAAAAAAA,
+                                   _mm512_castps_si512(odd));
+    };
+    const int64_t k = 2 * pair_, step = pair_ / (kStep / 2), row = pair_ % (kStep / 2);
+    const float* from = b_ + k * kPanel;
+    uint16_t* to = to_ + step * 6 * kTile + row * kStep;
+    const __m512 zero = _mm512_setzero_ps();
+    for (int64_t half = 0; half < 2; ++half, from += 16, to += 3 * kTile) {
+      const Cut even = cut(k < depth_ ? _mm512_loadu_ps(from) : zero, broken_[half]);
+      const Cut odd =
+          cut(k + 1 < depth_ ? _mm512_loadu_ps(from + kPanel) : zero, broken_[2 + half]);
+      _mm512_storeu_si512(to, pair(even.high, odd.high));
+      _mm512_storeu_si512(to + kTile, pair(even.middle, odd.middle));
+      _mm512_storeu_si512(to + 2 * kTile, pair(even.low, odd.low));
+    }
+    ++pair_;
+  }
+
+  const float* b_ = nullptr;
+  int64_t depth_ = 0;
+  uint16_t* to_ = nullptr;
+  int64_t pairs_ = 0, pair_ = 0;
+  __m512 broken_[4] = {};  ///< several, as each is a chain of sums
+};
+
+/// Tiles of A and B, `steps` of the depth; what is cut up meanwhile, so many pairs per product.
+struct Operands {
+  const uint16_t* a;
+  int64_t group_stride;
+  const uint16_t* b;
+  int64_t steps;
+  PanelCutter& next;
+  int64_t pairs;
+};
 
 /// C tiles 0 to 3 hold 32x32 values (or 16x32 with one group of rows); 4 and 5 A, 6 and 7 B.
 template <int groups>
@@ -112,8 +156,7 @@ inline void multiply() {
 }
 
 template <int groups>
-void run_tiles(const uint16_t* a, int64_t group_stride, const uint16_t* b, int64_t steps,
-               const float* from, float* to, int64_t row) {
+void run_tiles(const Operands& operands, const float* from, float* to, int64_t row) {
   const auto stride = static_cast<size_t>(row) * sizeof(float);
   if (from) {
     _tile_loadd(0, from, stride);
@@ -130,28 +173,33 @@ void run_tiles(const uint16_t* a, int64_t group_stride, const uint16_t* b, int64
       _tile_zero(3);
     }
   }
+  const uint16_t *a = operands.a, *b = operands.b;
   const auto load_a = [&](const uint16_t* tile) __attribute__((always_inline)) {
     _tile_loadd(4, tile, 64);
-    if constexpr (groups == 2) _tile_loadd(5, tile + group_stride, 64);
+    if constexpr (groups == 2) _tile_loadd(5, tile + operands.group_stride, 64);
   };
   const auto load_b = [&](const uint16_t* tile) __attribute__((always_inline)) {
     _tile_loadd(6, tile, 64);
     _tile_loadd(7, tile + 3 * kTile, 64);
   };
-  for (int64_t k = 0; k < steps; ++k, a += 3 * kTile, b += 6 * kTile) {
+  const auto step = [&]() __attribute__((always_inline)) {
+    multiply<groups>();
+    operands.next.run(operands.pairs);
+  };
+  for (int64_t k = 0; k < operands.steps; ++k, a += 3 * kTile, b += 6 * kTile) {
     load_a(a);
     load_b(b + 2 * kTile);
-    multiply<groups>();
+    step();
     load_b(b + kTile);
-    multiply<groups>();
+    step();
     load_a(a + kTile);
-    multiply<groups>();
+    step();
     load_b(b);
-    multiply<groups>();
+    step();
     load_a(a + 2 * kTile);
-    multiply<groups>();
+    step();
     load_a(a);
-    multiply<groups>();
+    step();
   }
   _tile_stored(0, to, stride);
   _tile_stored(1, to + 16, stride);
@@ -162,23 +210,21 @@ void run_tiles(const uint16_t* a, int64_t group_stride, const uint16_t* b, int64
 }
 
 /// C values of up to 32 rows and 32 columns, through a buffer where they are not whole.
-void run_values(const GemmBlock& g, const uint16_t* a, int64_t group_stride, const uint16_t* b,
-                int64_t steps, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                bool add) {
+void run_values(const GemmBlock& g, const Operands& operands, int64_t row, int64_t rows,
+                int64_t column, int64_t columns, bool add) {
   float* c = g.c + row * g.c_row + column;
   const bool two = rows > kTileRows;
   if (columns == kPanel && rows == (two ? 2 : 1) * kTileRows) {
     const float* from = add ? c : nullptr;
-    return two ? run_tiles<2>(a, group_stride, b, steps, from, c, g.c_row)
-               : run_tiles<1>(a, group_stride, b, steps, from, c, g.c_row);
+    return two ? run_tiles<2>(operands, from, c, g.c_row)
+               : run_tiles<1>(operands, from, c, g.c_row);
   }
   alignas(64) float values[2 * kTileRows * kPanel];
   if (add)
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t n = 0; n < columns; ++n) values[r * kPanel + n] = c[r * g.c_row + n];
   const float* from = add ? values : nullptr;
-  two ? run_tiles<2>(a, group_stride, b, steps, from, values, kPanel)
-      : run_tiles<1>(a, group_stride, b, steps, from, values, kPanel);
+  two ? run_tiles<2>(operands, from, values, kPanel) : run_tiles<1>(operands, from, values, kPanel);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t n = 0; n < columns; ++n) c[r * g.c_row + n] = values[r * kPanel + n];
 }
@@ -189,24 +235,29 @@ int64_t parts(int64_t count, int64_t most) { return (count + most - 1) / most; }
 bool run_depth(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1, int64_t k0,
                int64_t k1, uint16_t* scratch) {
   const int64_t steps = parts(k1 - k0, kStep), group_stride = steps * 3 * kTile;
-  uint16_t* b_tiles = scratch + kASplit;
+  __m512 broken = _mm512_setzero_ps();
   for (int64_t m = m0; m < m1; m += kTileRows)
     for (int64_t s = 0; s < steps; ++s)
-      if (!cut_a(g.a + m * g.a_row + k0 + s * kStep, g.a_row, m1 - m, k1 - k0 - s * kStep,
-                 scratch + (m - m0) / kTileRows * group_stride + s * 3 * kTile))
-        return false;
+      cut_a(g.a + m * g.a_row + k0 + s * kStep, g.a_row, m1 - m, k1 - k0 - s * kStep,
+            scratch + (m - m0) / kTileRows * group_stride + s * 3 * kTile, broken);
+  if (!is_whole(broken)) return false;
+  const auto cutter = [&](int64_t p) {
+    return PanelCutter(g.b + p * g.panel + k0 * kPanel, k1 - k0,
+                       scratch + kASplit + (p - p0) % 2 * kBSplit);
+  };
+  const int64_t products = 6 * steps * parts(m1 - m0, 2 * kTileRows);
+  PanelCutter next = cutter(p0);
   for (int64_t p = p0; p < p1; ++p) {
-    const float* panel = g.b + p * g.panel + k0 * kPanel;
-    for (int64_t s = 0; s < steps; ++s)
-      for (int64_t half = 0; half < 2; ++half)
-        if (!cut_b(panel + s * kStep * kPanel + half * 16, k1 - k0 - s * kStep,
-                   b_tiles + (2 * s + half) * 3 * kTile))
-          return false;
+    next.finish();
+    if (!next.whole()) return false;
+    const uint16_t* b_tiles = scratch + kASplit + (p - p0) % 2 * kBSplit;
+    next = p + 1 < p1 ? cutter(p + 1) : PanelCutter();
     const int64_t column = p * kPanel;
     const int64_t columns = g.columns - column < kPanel ? g.columns - column : kPanel;
     for (int64_t m = m0; m < m1; m += 2 * kTileRows) {
       const int64_t rows = m1 - m < 2 * kTileRows ? m1 - m : 2 * kTileRows;
-      run_values(g, scratch + (m - m0) / kTileRows * group_stride, group_stride, b_tiles, steps, m,
+      const uint16_t* a_tiles = scratch + (m - m0) / kTileRows * group_stride;
+      run_values(g, {a_tiles, group_stride, b_tiles, steps, next, parts(next.pairs(), products)}, m,
                  rows, column, columns, k0 > 0);
       if (k1 == g.depth && g.step_count > 0) gemm_finish(g, m, rows, column, columns);
     }
@@ -217,7 +268,7 @@ bool run_depth(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p
 }  // namespace
 
 /// Bytes of scratch memory of one thread, 64-byte aligned.
-int64_t gemm_tiles_scratch() { return (kASplit + kBSplit) * 2; }
+int64_t gemm_tiles_scratch() { return (kASplit + 2 * kBSplit) * 2; }
 
 /// Panels [p0, p1) of a packed b, for rows [m0, m1). False, with c in any state: the operands hold
 /// infinities or NaN.
