@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,6 +35,9 @@ struct ExecutableOptions {
   int threads = 0;  ///< 0: all cores that this process may use
   /// Inputs that the file gives a default value: named here, they become real inputs.
   std::set<std::string> overrides = {};
+  /// States, input name to output name: what the output gives is what the input takes in the next
+  /// run (a counter, a weight, a cache). Sessions keep them without copies where the graph allows.
+  std::map<std::string, std::string> states = {};
 };
 
 class Executable;
@@ -88,7 +92,13 @@ class InferenceSession {
   /// must stay alive and may be rewritten between runs. Throws `invalid_argument` for an unknown
   /// name (with the nearest one).
   void set(std::string_view name, Datum value);
-  /// Throws `invalid_argument` naming the input when one is missing or does not fit.
+  /// Gives a state its memory: it holds the value before and after each run, and is shared with the
+  /// caller. Without this the first value that is set makes memory.
+  void bind_state(std::string_view input, Tensor memory);
+  /// What a state holds. Throws `invalid_argument` for an input that is no state or has no value.
+  const Tensor& state(std::string_view input) const;
+  /// Throws `invalid_argument` naming the input when one is missing or does not fit. Inputs that
+  /// are states count for one run only: later runs go on from what the outputs gave.
   void run();
   /// An output of the last run, without a copy: valid until the next run or the end of the
   /// session. Throws `invalid_argument` for an unknown name or a value that is no tensor.

@@ -59,6 +59,7 @@ PlanOptions plan_options(const CompileOptions& options) {
   out.threads = options.threads > 0 ? options.threads : usable_cores();
   out.isa = options.isa.value_or(cpu::isa());
   out.kernels = options.optimize != Optimize::off;
+  out.states = options.states;
   if (options.optimize == Optimize::full)
     out.specialize = [narrow = options](const Graph& graph, std::span<const Shape> inputs) mutable {
       narrow.verify_passes = false;

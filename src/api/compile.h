@@ -17,6 +17,7 @@ struct CompileOptions {
   std::optional<Isa> isa;     ///< default: the machine's
   int passes_until = -1;      ///< stop after so many passes; negative: all
   bool verify_passes = true;  ///< check the graph after each pass
+  std::vector<StatePair> states = {};
 };
 
 struct Compiled {

@@ -100,14 +100,14 @@ Executable Model::compile(const ExecutableOptions& options) const {
   inner.threads = options.threads;
   auto out = std::make_shared<Executable::Body>();
   out->outputs = body_->outputs;
-  if (options.overrides.empty()) {
-    out->inputs = body_->inputs;
-    out->plan = dais::compile(body_->model.graph->clone(), inner).plan;
-  } else {
-    onnx::Model again = body_->import_with(options.overrides);
-    out->inputs = inputs_of(again);
-    out->plan = dais::compile(std::move(again.graph), inner).plan;
-  }
+  onnx::Model again;
+  if (!options.overrides.empty()) again = body_->import_with(options.overrides);
+  out->inputs = again.graph ? inputs_of(again) : body_->inputs;
+  for (const auto& [input, output] : options.states)
+    inner.states.push_back(
+        {index_of(input, out->inputs, "input"), index_of(output, out->outputs, "output")});
+  out->plan =
+      dais::compile(again.graph ? std::move(again.graph) : body_->model.graph->clone(), inner).plan;
   return Executable(std::move(out));
 }
 
@@ -131,7 +131,22 @@ void InferenceSession::set(std::string_view name, Datum value) {
   body_->inputs[index_of(name, body_->executable->inputs, "input")] = std::move(value);
 }
 
-void InferenceSession::run() { body_->results = &body_->session.run(body_->inputs); }
+void InferenceSession::bind_state(std::string_view input, Tensor memory) {
+  body_->session.bind_state(index_of(input, body_->executable->inputs, "input"), std::move(memory));
+}
+
+const Tensor& InferenceSession::state(std::string_view input) const {
+  const Tensor& held = body_->session.state(index_of(input, body_->executable->inputs, "input"));
+  if (!held)
+    throw Error(Code::invalid_argument, "state '" + std::string(input) + "' has no value yet");
+  return held;
+}
+
+void InferenceSession::run() {
+  body_->results = &body_->session.run(body_->inputs);
+  for (const StatePair& state : body_->executable->plan->options().states)
+    body_->inputs[state.input] = {};
+}
 
 const Datum& InferenceSession::value(std::string_view name) const {
   const size_t index = index_of(name, body_->executable->outputs, "output");

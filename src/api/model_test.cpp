@@ -113,6 +113,30 @@ TEST(ApiModel, SizesThatFollowFromOtherInputsAreChecked) {
   EXPECT_EQ(floats(session.get("y")), (std::vector<float>{1, 0, 3}));
 }
 
+TEST(ApiModel, StatesGoOnFromRunToRun) {
+  TestGraph graph;
+  graph.nodes = {{"Add", {"count", "step"}, {"next"}}};
+  graph.inputs = {value_info("count", DType::f32, {"2"}), value_info("step", DType::f32, {"2"})};
+  graph.outputs = {"next"};
+  const std::string bytes = model_proto(graph);
+  const Model model = Model::parse({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  expect_error(Code::invalid_argument, "Did you mean 'next'", [&] {
+    model.compile({.states = {{"count", "nxt"}}});
+  });
+  InferenceSession session = model.compile({.states = {{"count", "next"}}}).session();
+  expect_error(Code::invalid_argument, "no value", [&] { session.state("count"); });
+  session.set("count", Tensor::of<float>({2}, {1, 2}));
+  session.set("step", Tensor::of<float>({2}, {1, 1}));
+  for (int run = 0; run < 3; ++run) session.run();
+  EXPECT_EQ(floats(session.get("next")), (std::vector<float>{4, 5}));
+  EXPECT_EQ(session.get("next").raw(), session.state("count").raw());
+  const Tensor memory = Tensor::of<float>({2}, {7, 8});
+  session.bind_state("count", memory);
+  session.run();
+  EXPECT_EQ(floats(memory), (std::vector<float>{8, 9}));
+  expect_error(Code::invalid_argument, "no state", [&] { session.state("step"); });
+}
+
 TEST(ApiModel, InputsAreViewsThatMayBeRewritten) {
   InferenceSession session = line_model().compile().session();
   std::vector<float> x{1, 1};

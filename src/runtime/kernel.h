@@ -39,6 +39,11 @@ struct KernelQuery {
 /// Concrete sizes of one binding. Left-out inputs have a rank-0 shape.
 struct Sizes {
   std::span<const Shape> in, out;
+  /// For each output the input whose memory it lies in, or -1; empty: each has its own.
+  std::span<const int> overwrites = {};
+  /// For each input how many entries its growing axis is laid out for, or 0 when it is dense;
+  /// empty: all are dense. An output that grows lies in its input's buffer.
+  std::span<const int64_t> room = {};
 };
 
 /// Pointers of one run, in the node's order; nullptr for what is left out.
@@ -82,10 +87,24 @@ struct KernelRow {
   Isa isa = Isa::plain;  ///< needed; rows above the machine's level are skipped
   Verdict (*accepts)(const KernelQuery&) = nullptr;
   std::unique_ptr<Kernel> (*prepare)(const KernelQuery&) = nullptr;
-  /// Output 0 may overwrite input 0 when that is of the same size and no longer needed.
-  bool in_place = false;
+  /// Whether an output may lie in the memory of an input of the same type that nobody else needs
+  /// any more. Null: never.
+  bool (*overwrites)(const Node&, size_t output, size_t input) = nullptr;
+  /// Whether an output may be an input continued along `axis`, both in one buffer that has room for
+  /// more than either (Sizes::room). Null: never.
+  bool (*grows)(const Node&, size_t output, size_t input, size_t axis) = nullptr;
+  /// Whether an input may lie in such a buffer. Null: never.
+  bool (*reads_room)(const Node&, size_t input, size_t axis) = nullptr;
   int priority = 0;
 };
+
+/// `overwrites` of rows that read input 0 no further than they have written output 0.
+inline bool first_over_first(const Node&, size_t output, size_t input) {
+  return output == 0 && input == 0;
+}
+/// `overwrites` of rows that read element i of all inputs before they write element i of any
+/// output.
+inline bool any_over_any(const Node&, size_t, size_t) { return true; }
 
 /// The rows of one backend.
 class Kernels {

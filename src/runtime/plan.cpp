@@ -19,6 +19,7 @@ class PlanBuilder {
       plan_.output_slots_.push_back(slot);
       touch(slot, static_cast<int>(plan_.steps_.size()));
     }
+    place_states();
     share_in_place();
     for (Slot& slot : plan_.slots_)
       if (slot.kind == Slot::Kind::view) slot.root = root_of(slot.root);
@@ -225,26 +226,73 @@ class PlanBuilder {
                   node.where());
   }
 
-  /// Lets a step write over its first input where the row allows it and nobody needs it any more.
+  /// Lets the new value of a state lie in the old one's memory where nobody reads that later.
+  void place_states() {
+    for (const StatePair& pair : plan_.options_.states) {
+      const int source = plan_.input_slots_[pair.input];
+      const int target = root_of(plan_.output_slots_[pair.output]);
+      StateSlot state{.pair = pair, .in_place = source == target};
+      Slot& from = plan_.slots_[static_cast<size_t>(source)];
+      const Slot& to = slot(target);
+      if (to.kind == Slot::Kind::arena && from.value->type == slot_type(pair) &&
+          from.last <= to.first && overwrite(to.first, target, source)) {
+        from.last = static_cast<int>(plan_.steps_.size());
+        state.in_place = true;
+      }
+      plan_.states_.push_back(state);
+    }
+  }
+
+  const Type& slot_type(const StatePair& pair) const {
+    return plan_.graph_->outputs[pair.output]->type;
+  }
+
+  /// Makes an output of a step share the memory of `source`, if the step may do so.
+  bool overwrite(int at, int target, int source) {
+    Step& step = plan_.steps_[static_cast<size_t>(at)];
+    const auto out =
+        static_cast<size_t>(std::find(step.out.begin(), step.out.end(), target) - step.out.begin());
+    Slot& to = plan_.slots_[static_cast<size_t>(target)];
+    for (const int taken : step.overwrites)
+      if (taken >= 0 && root_of(step.in[static_cast<size_t>(taken)]) == source) return false;
+    int reader = -1;
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      if (step.in[i] < 0 || root_of(step.in[i]) != source) continue;
+      if (reader >= 0) return false;
+      reader = static_cast<int>(i);
+    }
+    if (reader >= 0) {
+      const auto in = static_cast<size_t>(reader);
+      if (!step.row || !step.row->overwrites || !step.row->overwrites(*step.node, out, in))
+        return false;
+      if (!(slot(step.in[in]).value->type == to.value->type)) return false;
+      if (step.overwrites.empty()) step.overwrites.assign(step.out.size(), -1);
+      step.overwrites[out] = reader;
+    }
+    to.kind = Slot::Kind::view;
+    to.root = reader >= 0 ? step.in[static_cast<size_t>(reader)] : source;
+    return true;
+  }
+
+  /// Lets a step write over an input where the row allows it and nobody needs it any more.
   void share_in_place() {
     for (size_t at = 0; at < plan_.steps_.size(); ++at) {
       const Step& step = plan_.steps_[at];
-      if (!step.row || !step.row->in_place || !step.bound_early) continue;
-      if (step.in.empty() || step.in[0] < 0) continue;
-      const int source = root_of(step.in[0]);
-      Slot& from = plan_.slots_[static_cast<size_t>(source)];
-      Slot& to = plan_.slots_[static_cast<size_t>(step.out[0])];
-      const Value* held = slot(step.in[0]).value;
-      if (from.kind != Slot::Kind::arena || from.last != static_cast<int>(at)) continue;
-      if (!(held->type == to.value->type) || to.kind != Slot::Kind::arena) continue;
-      const bool again = std::any_of(step.in.begin() + 1, step.in.end(), [&](int other) {
-        return other >= 0 && root_of(other) == source;
-      });
-      if (again) continue;
-      to.kind = Slot::Kind::view;
-      to.root = step.in[0];
-      from.last = std::max(from.last, to.last);
+      if (!step.row || !step.row->overwrites || !step.bound_early) continue;
+      for (const int target : step.out)
+        for (const int input : step.in)
+          if (input >= 0 && share(static_cast<int>(at), target, root_of(input))) break;
     }
+  }
+
+  bool share(int at, int target, int source) {
+    Slot& from = plan_.slots_[static_cast<size_t>(source)];
+    const Slot& to = slot(target);
+    if (from.kind != Slot::Kind::arena || to.kind != Slot::Kind::arena || from.last != at)
+      return false;
+    if (!overwrite(at, target, source)) return false;
+    from.last = std::max(from.last, to.last);
+    return true;
   }
 
   Plan& plan_;
@@ -256,8 +304,10 @@ std::shared_ptr<const Plan> Plan::create(std::unique_ptr<Graph> graph, const Pla
   plan->graph_ = std::move(graph);
   plan->options_ = options;
   if (plan->options_.threads <= 0) plan->options_.threads = usable_cores();
+  check_states(*plan->graph_, plan->options_.states);
   PlanBuilder builder(*plan);
   builder.legalize();
+  order_for_states(*plan->graph_, plan->options_.states);
   builder.build();
   return plan;
 }

@@ -10,6 +10,7 @@
 #include "base/isa.h"
 #include "runtime/kernel.h"
 #include "runtime/sizes.h"
+#include "runtime/state.h"
 
 namespace dais {
 
@@ -22,6 +23,7 @@ struct PlanOptions {
   Isa isa = Isa::plain;
   bool kernels = true;              ///< false: reference loops only
   Specialize specialize = nullptr;  ///< null: plans stay as they are
+  std::vector<StatePair> states = {};
 };
 
 /// One step of a plan.
@@ -31,6 +33,8 @@ struct Step {
   std::shared_ptr<const Kernel> kernel;
   std::vector<std::pair<std::string, std::string>> refusals;  ///< row name, reason
   std::vector<int> in, out;                                   ///< slots; -1 where left out
+  /// For each output the input whose memory it lies in, or -1; empty: none does.
+  std::vector<int> overwrites;
   /// Sizes of every operand follow from the inputs' sizes, so memory and kernel are bound before
   /// the run. Otherwise the step finds its sizes while running.
   bool bound_early = false;
@@ -54,11 +58,18 @@ struct Slot {
   int first = -1, last = -1;  ///< steps between which its memory (with all views) is needed
 };
 
+/// How a plan carries a state from run to run.
+struct StateSlot {
+  StatePair pair;
+  bool in_place = false;  ///< the new value is written over the old; else it is copied there
+};
+
 /// A graph made ready to run: kernels chosen and weights packed once, for any size of its symbolic
 /// dimensions. Immutable; shared by sessions on any thread.
 class Plan {
  public:
-  /// Takes the graph over. Throws when a node has neither kernel, reference nor decomposition.
+  /// Takes the graph over. Throws when a node has neither kernel, reference nor decomposition, and
+  /// what check_states throws.
   static std::shared_ptr<const Plan> create(std::unique_ptr<Graph> graph,
                                             const PlanOptions& options);
 
@@ -69,6 +80,8 @@ class Plan {
   const SizeTable& sizes() const { return sizes_; }
   const std::vector<int>& input_slots() const { return input_slots_; }
   const std::vector<int>& output_slots() const { return output_slots_; }
+  /// In the order of the options' states.
+  const std::vector<StateSlot>& states() const { return states_; }
 
   /// Whether a plan for fixed sizes would know more: some step finds its sizes while running, and
   /// the sizes of inputs are open.
@@ -86,6 +99,7 @@ class Plan {
   std::vector<Slot> slots_;
   SizeTable sizes_;
   std::vector<int> input_slots_, output_slots_;
+  std::vector<StateSlot> states_;
   bool specializable_ = false;
   mutable std::mutex specialized_mutex_;
   mutable std::map<std::vector<std::vector<int64_t>>, std::shared_ptr<const Plan>> specialized_;

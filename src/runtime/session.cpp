@@ -26,8 +26,15 @@ const std::vector<Datum>& Session::run_profiled(std::span<const Datum> inputs,
                                                 std::vector<StepTime>* profile) {
   if (team_size() != state_->plan->options().threads)
     set_team_size(state_->plan->options().threads);
+  inputs = state_->with_states(inputs);
   state_->active = state_->specialized(inputs);
-  if (state_->active) return state_->active->run_profiled(inputs, profile);
+  if (state_->active) {
+    auto& inner = state_->active->state_->states;
+    inner = state_->states;
+    const auto& results = state_->active->run_profiled(inputs, profile);
+    state_->states = inner;
+    return results;
+  }
   state_->bind(inputs);
   state_->profile = profile;
   const size_t count = state_->steps.size();
@@ -38,6 +45,7 @@ const std::vector<Datum>& Session::run_profiled(std::span<const Datum> inputs,
       state_->run_step(at);
   }
   state_->collect_outputs();
+  state_->commit_states();
   return state_->results;
 }
 

@@ -26,7 +26,17 @@ class Session {
   ~Session();
   Session(Session&&) noexcept;
 
-  /// Runs the plan. `inputs` are in the order of the graph's inputs and must outlive the results
+  /// Gives the state of an input (a position in the graph's inputs) its memory, which then holds
+  /// its value before and after each run; the tensor's elements are shared with the caller, who
+  /// must not touch them during a run. Without this the first run with a value for the input makes
+  /// memory. Throws `invalid_argument` when the input is no state of the plan.
+  void bind_state(size_t input, Tensor memory);
+  /// What a state holds now; absent before it has a value.
+  const Tensor& state(size_t input) const;
+
+  /// Runs the plan. The input of a state may be left out (an empty Datum): it goes on from what it
+  /// holds; a given tensor is copied into the state first. When a run throws, states hold anything.
+  /// `inputs` are in the order of the graph's inputs and must outlive the results
   /// that are views of them. Results stay valid until the next run or the end of the session.
   /// Throws `invalid_argument` naming the input when type or sizes do not fit.
   const std::vector<Datum>& run(std::span<const Datum> inputs,

@@ -47,6 +47,7 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   capacities_.assign(arena_slots_.size(), 0);
   symbols_.resize(plan->sizes().symbols());
   input_shapes_.resize(plan->input_slots().size());
+  states.resize(plan->states().size());
 }
 
 Session* Session::State::specialized(std::span<const Datum> inputs) {
@@ -241,7 +242,7 @@ void Session::State::bind_step(size_t at) {
   for (int slot : step.in)
     in_sizes_.push_back(slot >= 0 ? shapes[static_cast<size_t>(slot)] : Shape{});
   for (int slot : step.out) out_sizes_.push_back(shapes[static_cast<size_t>(slot)]);
-  steps[at].kernel = bound_kernel(at, {in_sizes_, out_sizes_});
+  steps[at].kernel = bound_kernel(at, {in_sizes_, out_sizes_, step.overwrites});
 }
 
 BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {

@@ -56,6 +56,10 @@ void Session::State::run_reference(size_t at) {
   out_data_.clear();
   for (int slot : step.in)
     in_data_.push_back(slot >= 0 ? data[static_cast<size_t>(slot)] : Datum());
+  // References may read their inputs to the end of the last output.
+  for (const int input : step.overwrites)
+    if (input >= 0)
+      in_data_[static_cast<size_t>(input)] = in_data_[static_cast<size_t>(input)].tensor.clone();
   for (int slot : step.out) out_data_.push_back(data[static_cast<size_t>(slot)]);
   try {
     if (!step.node->op->reference) return run_decomposed(step);

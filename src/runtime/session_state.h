@@ -37,6 +37,10 @@ struct Session::State {
   void run_step(size_t at);
   void time_step(size_t at);
   void collect_outputs();
+  size_t state_index(size_t input) const;
+  /// The inputs with those of states filled in.
+  std::span<const Datum> with_states(std::span<const Datum> inputs);
+  void commit_states();
   size_t arena_bytes() const { return arena_.bytes(); }
 
   std::shared_ptr<const Plan> plan;
@@ -46,6 +50,7 @@ struct Session::State {
   std::vector<char> changed;    ///< by slot: shape differs from the last binding
   std::vector<BoundStep> steps;
   std::vector<Datum> results;
+  std::vector<Tensor> states;  ///< by the plan's states
   std::vector<StepTime>* profile = nullptr;
   Session* active = nullptr;  ///< the specialised session that ran last; null: this one
 
@@ -88,6 +93,7 @@ struct Session::State {
   std::vector<const void*> in_pointers_;
   std::vector<void*> out_pointers_;
   std::vector<Datum> in_data_, out_data_;
+  std::vector<Datum> inputs_;  ///< of a run with states
 };
 
 }  // namespace dais

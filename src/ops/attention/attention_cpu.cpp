@@ -425,7 +425,7 @@ void register_attention_cpu(Kernels& kernels) {
                .op = &RotaryEmbedding::op,
                .accepts = accepts_rotary,
                .prepare = RotaryKernel::prepare,
-               .in_place = true});
+               .overwrites = first_over_first});
 }
 }  // namespace ops
 }  // namespace dais

@@ -42,7 +42,7 @@ void register_elementwise_cpu(Kernels& kernels) {
                  .op = &op,
                  .accepts = accepts,
                  .prepare = prepare,
-                 .in_place = true,
+                 .overwrites = any_over_any,
                  .priority = priority});
   };
   for (const auto& row : elementwise_rows()) add("elementwise/loops", *row.op, 0);

@@ -124,8 +124,10 @@ SpreadRow spread_row_of(int64_t size) {
 
 class BoundTiles : public BoundKernel {
  public:
-  BoundTiles(const TileProgram& program, Space space)
-      : program_(program), space_(std::move(space)) {}
+  BoundTiles(const TileProgram& program, Space space, std::span<const int> overwrites)
+      : program_(program),
+        space_(std::move(space)),
+        overwrites_(overwrites.begin(), overwrites.end()) {}
 
   /// False when the program needs more memory than a tile may take.
   bool prepare(const TileLoops& loops) {
@@ -251,15 +253,15 @@ class BoundTiles : public BoundKernel {
     return 0;
   }
 
-  /// Results go straight to their outputs, unless output 0 may lie in the memory of input 0 and
-  /// that is read by a later pass.
+  /// Results go straight to their outputs, unless that is the memory of an input which a later pass
+  /// reads.
   void place_results() {
     const auto base = static_cast<int>(sources_.size());
     const auto count = static_cast<int>(program_.operands.size());
     for (size_t i = 0; i < program_.results.size(); ++i) {
       const size_t at = static_cast<size_t>(program_.results[i] - count);
       Pass& pass = passes_[at];
-      if (pass.result >= 0 || (i == 0 && read_after(at)))
+      if (pass.result >= 0 || read_after(i, at))
         copies_.push_back({base + static_cast<int>(at), i, pass.size});
       else
         pass.result = static_cast<int>(i);
@@ -267,11 +269,14 @@ class BoundTiles : public BoundKernel {
     place_buffers();
   }
 
-  bool read_after(size_t at) const {
+  /// Whether a pass behind pass `at` reads the memory that a result lies in.
+  bool read_after(size_t result, size_t at) const {
+    if (result >= overwrites_.size() || overwrites_[result] < 0) return false;
     for (size_t k = at + 1; k < passes_.size(); ++k)
       for (const int in : passes_[k].in)
         if (in >= 0 && static_cast<size_t>(in) < sources_.size() &&
-            program_.operands[sources_[static_cast<size_t>(in)].operand].input == 0)
+            program_.operands[sources_[static_cast<size_t>(in)].operand].input ==
+                overwrites_[result])
           return true;
     return false;
   }
@@ -432,6 +437,7 @@ class BoundTiles : public BoundKernel {
 
   const TileProgram& program_;
   Space space_;
+  std::vector<int> overwrites_;
   std::vector<Source> sources_;
   std::vector<Pass> passes_;
   std::vector<Copy> copies_;
@@ -453,7 +459,7 @@ std::unique_ptr<BoundKernel> bind_tiles(const TileProgram& program, const TileLo
     if (!(shape == sizes.out[0])) return nullptr;
   auto space = make_space(sizes.out[0], operands);
   if (!space) return nullptr;
-  auto bound = std::make_unique<BoundTiles>(program, std::move(*space));
+  auto bound = std::make_unique<BoundTiles>(program, std::move(*space), sizes.overwrites);
   return bound->prepare(loops) ? std::move(bound) : nullptr;
 }
 

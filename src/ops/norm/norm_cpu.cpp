@@ -93,13 +93,13 @@ void add_rows(Kernels& kernels, Isa isa, std::string_view layer_name, std::strin
                .isa = isa,
                .accepts = accepts<LayerNormalization>,
                .prepare = simple<run_layer<layer>>,
-               .in_place = true});
+               .overwrites = first_over_first});
   kernels.add({.name = rms_name,
                .op = &RMSNormalization::op,
                .isa = isa,
                .accepts = accepts<RMSNormalization>,
                .prepare = simple<run_rms<rms>>,
-               .in_place = true});
+               .overwrites = first_over_first});
 }
 
 }  // namespace

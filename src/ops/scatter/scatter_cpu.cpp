@@ -109,7 +109,7 @@ void register_scatter_cpu(Kernels& kernels) {
                .op = &ScatterND::op,
                .accepts = accepts,
                .prepare = prepare,
-               .in_place = true});
+               .overwrites = first_over_first});
 }
 }  // namespace ops
 }  // namespace dais

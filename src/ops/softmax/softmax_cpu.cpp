@@ -46,13 +46,13 @@ void add_rows(Kernels& kernels, Isa isa, std::string_view name, std::string_view
                .isa = isa,
                .accepts = accepts,
                .prepare = simple<run<Softmax, loop>>,
-               .in_place = true});
+               .overwrites = first_over_first});
   kernels.add({.name = log_name,
                .op = &LogSoftmax::op,
                .isa = isa,
                .accepts = accepts,
                .prepare = simple<run<LogSoftmax, loop>>,
-               .in_place = true});
+               .overwrites = first_over_first});
 }
 
 }  // namespace

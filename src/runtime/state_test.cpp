@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include "backends/cpu/isa.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/matmul/matmul.h"
+#include "ops/reshape/reshape.h"
+#include "runtime/session.h"
+
+namespace dais {
+namespace {
+
+Type floats(Dims dims) { return Type::tensor(DType::f32, std::move(dims)); }
+
+Session session_of(std::unique_ptr<Graph> graph, std::vector<StatePair> states) {
+  PlanOptions options{.threads = 1, .isa = cpu::isa()};
+  options.states = std::move(states);
+  return Session(Plan::create(std::move(graph), options));
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  const auto data = tensor.data<float>();
+  return {data.begin(), data.end()};
+}
+
+TEST(RuntimeState, NewValuesAreWrittenOverOldOnes) {
+  auto graph = std::make_unique<Graph>();
+  Value* w = graph->add_input(floats({4}), "w");
+  Value* step = graph->add_input(floats({4}), "step");
+  graph->outputs = {graph->add(Sub{}, {w, step}, "w_next")};
+  Session session = session_of(std::move(graph), {{0, 0}});
+  EXPECT_TRUE(session.plan().states()[0].in_place);
+  Tensor memory = Tensor::of<float>({4}, {1, 2, 3, 4});
+  session.bind_state(0, memory);
+  const Tensor one = Tensor::of<float>({4}, {1, 1, 1, 1});
+  for (int run = 0; run < 3; ++run) {
+    const std::vector<Datum> inputs{Datum(), one};
+    const auto& results = session.run(inputs);
+    EXPECT_EQ(results[0].tensor.raw(), memory.raw());
+  }
+  EXPECT_EQ(values_of(memory), (std::vector<float>{-2, -1, 0, 1}));
+}
+
+TEST(RuntimeState, AGivenValueStartsTheStateAnew) {
+  auto graph = std::make_unique<Graph>();
+  Value* count = graph->add_input(floats({1}), "count");
+  graph->outputs = {
+      graph->add(Add{}, {graph->add_constant(Tensor::of<float>({1}, {1})), count}, "next")};
+  Session session = session_of(std::move(graph), {{0, 0}});
+  EXPECT_TRUE(session.plan().states()[0].in_place);
+  const std::vector<Datum> none(1);
+  EXPECT_THROW(session.run(none), Error);
+  const Tensor start = Tensor::of<float>({1}, {5});
+  const std::vector<Datum> given{start};
+  session.run(given);
+  session.run(none);
+  EXPECT_EQ(values_of(session.state(0)), std::vector<float>{7});
+  EXPECT_EQ(values_of(start), std::vector<float>{5});
+  session.run(given);
+  EXPECT_EQ(values_of(session.state(0)), std::vector<float>{6});
+}
+
+/// The update stands before a reader of the old value and is moved behind it.
+TEST(RuntimeState, ReadersOfTheOldValueRunFirst) {
+  auto graph = std::make_unique<Graph>();
+  Value* w = graph->add_input(floats({2, 2}), "w");
+  Value* x = graph->add_input(floats({2, 2}), "x");
+  Value* next = graph->add(Add{}, {x, w}, "w_next");
+  Value* shown = graph->add(Neg{}, {next}, "shown");
+  Value* y = graph->add(MatMul{}, {x, w}, "y");
+  graph->outputs = {y, next, shown};
+  Session session = session_of(std::move(graph), {{0, 1}});
+  EXPECT_TRUE(session.plan().states()[0].in_place);
+  const Tensor eye = Tensor::of<float>({2, 2}, {1, 0, 0, 1});
+  std::vector<Datum> inputs{Tensor::of<float>({2, 2}, {1, 2, 3, 4}), eye};
+  session.run(inputs);
+  inputs[0] = Datum();
+  const auto& results = session.run(inputs);
+  EXPECT_EQ(values_of(results[0].tensor), (std::vector<float>{2, 2, 3, 5}));
+  EXPECT_EQ(values_of(results[1].tensor), (std::vector<float>{3, 2, 3, 6}));
+  EXPECT_EQ(values_of(results[2].tensor), (std::vector<float>{-3, -2, -3, -6}));
+}
+
+TEST(RuntimeState, AReaderOfBothValuesMakesACopy) {
+  auto graph = std::make_unique<Graph>();
+  Value* w = graph->add_input(floats({2}), "w");
+  Value* next = graph->add(Add{}, {w, graph->add_constant(Tensor::of<float>({2}, {1, 1}))});
+  Value* both = graph->add(Mul{}, {w, next}, "both");
+  graph->outputs = {next, both, w};
+  Session session = session_of(std::move(graph), {{0, 0}});
+  EXPECT_FALSE(session.plan().states()[0].in_place);
+  std::vector<Datum> inputs{Tensor::of<float>({2}, {1, 2})};
+  session.run(inputs);
+  inputs[0] = Datum();
+  const auto& results = session.run(inputs);
+  EXPECT_EQ(values_of(results[0].tensor), (std::vector<float>{3, 4}));
+  EXPECT_EQ(values_of(results[1].tensor), (std::vector<float>{6, 12}));
+  EXPECT_EQ(values_of(results[2].tensor), (std::vector<float>{2, 3}));
+  EXPECT_EQ(values_of(session.state(0)), (std::vector<float>{3, 4}));
+}
+
+TEST(RuntimeState, StatesMayExchangeTheirValues) {
+  auto graph = std::make_unique<Graph>();
+  Value* a = graph->add_input(floats({2}), "a");
+  Value* b = graph->add_input(floats({2}), "b");
+  graph->outputs = {b, a};
+  Session session = session_of(std::move(graph), {{0, 0}, {1, 1}});
+  const std::vector<Datum> inputs{Tensor::of<float>({2}, {1, 2}), Tensor::of<float>({2}, {3, 4})};
+  session.run(inputs);
+  EXPECT_EQ(values_of(session.state(0)), (std::vector<float>{3, 4}));
+  EXPECT_EQ(values_of(session.state(1)), (std::vector<float>{1, 2}));
+}
+
+/// Each new value is made of the other's old one: no order writes both in place.
+TEST(RuntimeState, CyclesAreBrokenByACopy) {
+  auto graph = std::make_unique<Graph>();
+  Value* a = graph->add_input(floats({2}), "a");
+  Value* b = graph->add_input(floats({2}), "b");
+  Value* a_next = graph->add(Neg{}, {b}, "a_next");
+  Value* b_next = graph->add(Abs{}, {a}, "b_next");
+  graph->outputs = {a_next, b_next};
+  Session session = session_of(std::move(graph), {{0, 0}, {1, 1}});
+  std::vector<Datum> inputs{Tensor::of<float>({2}, {-1, 2}), Tensor::of<float>({2}, {3, -4})};
+  session.run(inputs);
+  EXPECT_EQ(values_of(session.state(0)), (std::vector<float>{-3, 4}));
+  EXPECT_EQ(values_of(session.state(1)), (std::vector<float>{1, 2}));
+  inputs = {Datum(), Datum()};
+  session.run(inputs);
+  EXPECT_EQ(values_of(session.state(0)), (std::vector<float>{-1, -2}));
+  EXPECT_EQ(values_of(session.state(1)), (std::vector<float>{3, 4}));
+}
+
+TEST(RuntimeState, ProductsAndOpenSizesAreCommittedToo) {
+  auto graph = std::make_unique<Graph>();
+  const Dim n = Dim::symbol("n");
+  Value* x = graph->add_input(floats({n, n}), "x");
+  graph->outputs = {graph->add(MatMul{}, {x, x}, "next")};
+  Session session = session_of(std::move(graph), {{0, 0}});
+  std::vector<Datum> inputs{Tensor::of<float>({2, 2}, {1, 1, 0, 1})};
+  session.run(inputs);
+  inputs[0] = Datum();
+  session.run(inputs);
+  EXPECT_EQ(values_of(session.state(0)), (std::vector<float>{1, 4, 0, 1}));
+  inputs[0] = Tensor::of<float>({1, 1}, {3});
+  session.run(inputs);
+  EXPECT_EQ(values_of(session.state(0)), std::vector<float>{9});
+}
+
+TEST(RuntimeState, WrongPairsAreRefused) {
+  const auto graph = [] {
+    auto out = std::make_unique<Graph>();
+    Value* a = out->add_input(floats({2}), "a");
+    Value* b = out->add_input(Type::tensor(DType::i64, Dims{2}), "b");
+    out->outputs = {out->add(Neg{}, {a}), out->add(Neg{}, {b})};
+    return out;
+  };
+  EXPECT_THROW(session_of(graph(), {{2, 0}}), Error);
+  EXPECT_THROW(session_of(graph(), {{0, 2}}), Error);
+  EXPECT_THROW(session_of(graph(), {{0, 1}}), Error);
+  EXPECT_THROW(session_of(graph(), {{0, 0}, {0, 0}}), Error);
+  Session session = session_of(graph(), {{0, 0}});
+  EXPECT_THROW(session.bind_state(1, Tensor::of<int64_t>({2}, {1, 2})), Error);
+  EXPECT_THROW(session.bind_state(0, Tensor::of<int64_t>({2}, {1, 2})), Error);
+}
+
+}  // namespace
+}  // namespace dais
