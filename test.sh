@@ -16,6 +16,9 @@ what changed is rebuilt.
            fresh Debian 12 and Debian 13 roots. Takes hours on two cores; goes on after a failure
            and lists every stage at the end.
 
+The conformance suite is the archive beside the repository, or the one that the variable
+DAIS_CONFORMANCE names, or else the cases of Debian's libonnx-testdata.
+
 Exit code: 0 when everything passed, 1 when something failed, 2 for wrong usage.
 Example: ./test.sh && ctest --test-dir build/release -R unit/
 TEXT
@@ -32,7 +35,7 @@ done
 
 # The ONNX archive lies beside the repository where it is developed; elsewhere Debian has cases.
 sections=(build)
-[ -e ../shared/conformance ] || sections+=(testdata)
+[ -n "${DAIS_CONFORMANCE:-}" ] || [ -e ../shared/conformance ] || sections+=(testdata)
 [ $full = no ] || sections+=(full)
 
 run_tests() {  # preset, then arguments of ctest

@@ -49,7 +49,7 @@ void add_convert(Program& program) {
                     "Run the rewrites that keep it plain ONNX (constants folded, dead nodes gone)");
   command->add_flag("--external-data", options->external, "Put weights into TO.data beside TO");
   command->add_option("--opset", options->format.opset, "Opset of the ai.onnx domain to write")
-      ->check(CLI::Range(int64_t{13}, onnx::kNewestOpset))
+      ->check(CLI::Range(onnx::kOldestWrittenOpset, onnx::kNewestOpset))
       ->capture_default_str();
   command->add_flag("--json", options->json, "One JSON line instead of text");
   command->footer("Example: dais convert in.onnx out.onnx --fold --opset 21");

@@ -6,6 +6,7 @@
 
 #include "api/compile.h"
 #include "cli/compare.h"
+#include "onnx/exporter.h"
 
 namespace dais::cli {
 
@@ -23,9 +24,17 @@ struct TestCase {
 struct CaseOptions {
   CompileOptions compile;
   Tolerance tolerance;
-  /// Also writes the model as ONNX, reads it back and expects the same bits.
+  /// Also writes the model as ONNX, reads it back and expects the same bits; below the newest opset
+  /// ops may become several, and the tolerance holds instead.
   bool round_trip = false;
+  int64_t round_trip_opset = onnx::kNewestOpset;
   int runs = 1;  ///< the last one counts: later runs may take other paths than the first
+};
+
+/// What run_case throws when an op of the model has no form in an opset below the newest.
+class NoForm : public Error {
+ public:
+  explicit NoForm(const Error& error) : Error(error) {}
 };
 
 /// Every case below the folders, and those of a cases.json ("" for none), sorted by name.

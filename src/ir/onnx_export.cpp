@@ -14,6 +14,11 @@ std::vector<std::pair<std::string, AttrValue>> stated_attributes(const Node& nod
   return out;
 }
 
+void no_form(const Node& node, const std::string& what, int64_t opset, int64_t since) {
+  throw Error(Code::unsupported, what + " has no form in opset " + std::to_string(opset),
+              node.where(), "Write the model for opset " + std::to_string(since) + " or later");
+}
+
 OnnxNode export_plainly(const Node& node, int64_t) {
   return {.type = {}, .in = node.in, .attributes = stated_attributes(node)};
 }

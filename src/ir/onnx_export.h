@@ -24,6 +24,9 @@ struct OnnxNode {
 /// defaults, and those marked as required.
 std::vector<std::pair<std::string, AttrValue>> stated_attributes(const Node& node);
 
+/// Refuses to write a node: `what` (a clause, "training") can be said from opset `since` on.
+[[noreturn]] void no_form(const Node& node, const std::string& what, int64_t opset, int64_t since);
+
 /// An `export_as` for ops whose `import` only checks or fills in: same inputs, stated attributes.
 OnnxNode export_plainly(const Node& node, int64_t opset);
 

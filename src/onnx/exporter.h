@@ -4,6 +4,9 @@
 
 namespace dais::onnx {
 
+/// Below it, too much of what newer graphs say has no words.
+inline constexpr int64_t kOldestWrittenOpset = 13;
+
 struct ExportOptions {
   int64_t opset = kNewestOpset;  ///< of ai.onnx; nodes without a form there are decomposed
   /// Tensors of at least `external_from` bytes go to this file beside the model; empty: none.

@@ -13,9 +13,9 @@ namespace dais::onnx {
 class TensorReader {
  public:
   /// `owner` keeps the parsed bytes alive for views (null: data is copied); `folder` is where
-  /// external data may lie (nullopt: nowhere).
-  explicit TensorReader(std::shared_ptr<const void> owner = nullptr,
-                        std::optional<std::filesystem::path> folder = std::nullopt)
+  /// external data may lie (left out: nowhere).
+  explicit TensorReader(std::shared_ptr<const void> owner = nullptr) : owner_(std::move(owner)) {}
+  TensorReader(std::shared_ptr<const void> owner, std::filesystem::path folder)
       : owner_(std::move(owner)), folder_(std::move(folder)) {}
 
   Tensor read(const TensorProto& proto);

@@ -211,6 +211,7 @@ const Op Attention::op{
     .attrs = &AttrsOf<Attention>::info,
     .infer = infer,
     .reference = reference,
+    .decompose = decompose_attention,
     .cost = cost,
     .onnx = {{"Attention", 23}},
 };

@@ -32,6 +32,9 @@ struct Attention {
   static const Op op;
 };
 
+/// Attention in products, sums and a softmax; empty where that needs more than inference knows.
+Values decompose_attention(Graph& graph, const Node& node);
+
 /// Rotates pairs of elements of each head by position. Inputs: X [N, heads, L, size] or
 /// [N, L, heads * size], cos, sin, position_ids?. With position_ids ([N, L], or one number: the
 /// position of the first) the tables are [positions, rotated / 2]; without, [N, L, rotated / 2].

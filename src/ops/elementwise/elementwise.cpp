@@ -158,6 +158,7 @@ Op make_elementwise(Scalar function, const AttrsInfo* attrs) {
       .attrs = attrs,
       .infer = infer_elementwise,
       .reference = reference_elementwise,
+      .decompose = elementwise_parts(function),
       .onnx = elementwise_onnx_rules(row),
   };
 }

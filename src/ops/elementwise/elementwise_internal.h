@@ -28,6 +28,9 @@ const ElementwiseRow* elementwise_row(std::string_view onnx_name);
 void infer_elementwise(Inference& c);
 void reference_elementwise(Call& c);
 std::vector<OnnxRule> elementwise_onnx_rules(const ElementwiseRow& row);
+/// How functions that ONNX named late are made of older ones; nullptr for all others.
+using ElementwiseParts = Values (*)(Graph&, const Node&);
+ElementwiseParts elementwise_parts(Scalar function);
 /// Gives a value `count` further axes of size 1 at its end.
 Value* append_axes(Graph& graph, Value* value, size_t count);
 /// Rules of ONNX operators that are built from several nodes.

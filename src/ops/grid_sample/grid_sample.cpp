@@ -6,6 +6,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
 #include "ops/wide.h"
@@ -182,6 +183,18 @@ Values import_16(OnnxImport& x) {
   return x.emit(attrs, x.in);
 }
 
+OnnxNode export_16(const Node& node, int64_t opset) {
+  const Dims* image = node.in[0]->type.shape ? &*node.in[0]->type.shape : nullptr;
+  if (!image || image->size() != 4) no_form(node, "sampling a volume", opset, 20);
+  GridSample attrs = *node.as<GridSample>();
+  if (attrs.mode != "nearest") attrs.mode = "bi" + attrs.mode;
+  return {.type = {},
+          .in = node.in,
+          .attributes = {{"mode", attrs.mode},
+                         {"padding_mode", attrs.padding_mode},
+                         {"align_corners", int64_t{attrs.align_corners}}}};
+}
+
 }  // namespace
 
 const Op GridSample::op{
@@ -189,7 +202,11 @@ const Op GridSample::op{
     .attrs = &AttrsOf<GridSample>::info,
     .infer = infer,
     .reference = reference,
-    .onnx = {{.type = "GridSample", .since = 16, .until = 19, .import = import_16},
+    .onnx = {{.type = "GridSample",
+              .since = 16,
+              .until = 19,
+              .import = import_16,
+              .export_as = export_16},
              {"GridSample", 20},
              {.type = "GridSample", .domain = "com.microsoft", .import = import_16}},
 };

@@ -2,9 +2,13 @@
 
 #include <cmath>
 
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/norm/contrib.h"
 #include "ops/norm/moments.h"
+#include "ops/parts.h"
+#include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/shape/shape.h"
 #include "ops/wide.h"
@@ -118,6 +122,13 @@ Values import_old_batch(OnnxImport& c) {
   return out;
 }
 
+/// Before opset 14 only inference had a lasting form: training was told by outputs that are gone.
+OnnxNode export_old_batch(const Node& node, int64_t opset) {
+  if (node.as<BatchNormalization>()->training_mode)
+    no_form(node, "batch normalisation while training", opset, 14);
+  return export_plainly(node, opset);
+}
+
 void infer_same(Inference& c) {
   c.set(0, c.dtype(0));
   c.set(0, c.dtype(0), c.shape(0));
@@ -132,21 +143,19 @@ void infer_instance(Inference& c) {
 void normalize_groups(Call& c, const Activation& sizes, int64_t groups, double epsilon,
                       bool channels_last) {
   const Tensor& x = c.in(0);
-  const int64_t scales = c.in(1).elements();
   c.require(groups >= 1 && sizes.channels % groups == 0,
             "num_groups does not divide the number of channels");
-  c.require((scales == sizes.channels || scales == groups) && c.in(2).elements() == scales,
-            "scale and bias must have one value per channel, or one per group");
+  c.require(c.in(1).elements() == sizes.channels && c.in(2).elements() == sizes.channels,
+            "scale and bias must have one value per channel");
   const WideView<double> scale(c.in(1)), bias(c.in(2));
   std::vector<double> values = load_channels_first<double>(x, channels_last);
   const int64_t cells = sizes.cells(), row = sizes.channels / groups * cells;
-  const int64_t per_scale = sizes.channels / scales * cells;
   for (int64_t first = 0; row > 0 && first < std::ssize(values); first += row) {
     double* line = values.data() + first;
     const Moments moments = moments_of(line, row);
     const double factor = 1 / std::sqrt(moments.variance + epsilon);
     for (int64_t i = 0; i < row; ++i) {
-      const int64_t k = (first + i) / per_scale % scales;
+      const int64_t k = (first + i) / cells % sizes.channels;
       line[i] = (line[i] - moments.mean) * factor * scale[k] + bias[k];
     }
   }
@@ -167,6 +176,46 @@ void infer_group(Inference& c) {
   infer_same(c);
   c.require(c.rank(0) >= 2, "X must have a batch and a channel axis");
   c.require(c.attrs<GroupNormalization>().num_groups >= 1, "num_groups must be positive");
+}
+
+/// Version 18 scaled by group.
+Values import_group_18(OnnxImport& c) {
+  const auto attrs = c.attrs<GroupNormalization>();
+  const std::array<int64_t, 2> column{-1, 1};
+  const std::array<int64_t, 1> all{-1}, groups{attrs.num_groups};
+  Value* channels = c.graph.add(ShapeOf{.start = 1, .end = 2}, {c.input(0)});
+  Value* per_group = c.graph.add(Div{}, {channels, c.ints(groups)});
+  const auto by_channel = [&](Value* value) {
+    Value* tall = c.graph.add(Reshape{}, {value, c.ints(column)});
+    return c.graph.add(Reshape{}, {c.graph.add(Expand{}, {tall, per_group}), c.ints(all)});
+  };
+  return c.emit(attrs, {c.input(0), by_channel(c.input(1)), by_channel(c.input(2))});
+}
+
+/// Rows of whole groups by their moments, in f32 at least; then scale and bias by channel.
+Values decompose_group(Graph& graph, const Node& node) {
+  const auto& attrs = *node.as<GroupNormalization>();
+  Value* x = node.in[0];
+  if (attrs.channels_last || !x->type.shape) return {};
+  const DType dtype = wide_type(*x);
+  const auto ints = [&](std::vector<int64_t> values) {
+    return graph.add_constant(Tensor::ints(values));
+  };
+  std::vector<int64_t> by_channel(x->type.shape->size() - 1, 1);
+  by_channel[0] = -1;
+  const auto parameter = [&](size_t i) {
+    return as_type(graph, graph.add(Reshape{}, {node.in[i], ints(by_channel)}), dtype);
+  };
+  Value* rows = graph.add(Reshape{}, {as_type(graph, x, dtype), ints({0, attrs.num_groups, -1})});
+  Value* centred = graph.add(Sub{}, {rows, graph.add(ReduceMean{}, {rows, ints({2})})});
+  Value* squares = graph.add(Mul{}, {centred, centred});
+  Value* variance = graph.add(ReduceMean{}, {squares, ints({2})});
+  Value* epsilon = add_scalar(graph, static_cast<double>(attrs.epsilon), dtype);
+  Value* root = graph.add(Sqrt{}, {graph.add(Add{}, {variance, epsilon})});
+  Value* normal = graph.add(Div{}, {centred, root});
+  Value* shaped = graph.add(Reshape{}, {normal, graph.add(ShapeOf{}, {x})});
+  Value* scaled = graph.add(Mul{}, {shaped, parameter(1)});
+  return {as_type(graph, graph.add(Add{}, {scaled, parameter(2)}), x->type.dtype)};
 }
 
 void reference_group(Call& c) {
@@ -195,7 +244,10 @@ const Op BatchNormalization::op{
     .infer = infer_batch,
     .reference = reference_batch,
     .onnx = {{"BatchNormalization", 14},
-             {.type = "BatchNormalization", .until = 13, .import = import_old_batch}},
+             {.type = "BatchNormalization",
+              .until = 13,
+              .import = import_old_batch,
+              .export_as = export_old_batch}},
 };
 const Op InstanceNormalization::op{
     .name = "instance_normalization",
@@ -205,13 +257,14 @@ const Op InstanceNormalization::op{
     .onnx = {{"InstanceNormalization", 6},
              {.type = "InstanceNormalization", .until = 5, .import = import_old_instance}},
 };
-// Version 18 scales by group, version 21 by channel; the op takes both.
 const Op GroupNormalization::op{
     .name = "group_normalization",
     .attrs = &AttrsOf<GroupNormalization>::info,
     .infer = infer_group,
     .reference = reference_group,
-    .onnx = {{"GroupNormalization", 18}},
+    .decompose = decompose_group,
+    .onnx = {{.type = "GroupNormalization", .since = 18, .until = 20, .import = import_group_18},
+             {"GroupNormalization", 21}},
 };
 
 namespace ops {

@@ -28,7 +28,7 @@ struct InstanceNormalization {
 };
 
 /// Groups of neighbouring channels of each example by the group's mean and variance. Inputs: X,
-/// scale, bias: one value per channel, or one per group.
+/// scale [C], bias [C].
 struct GroupNormalization {
   float epsilon = 1e-5f;
   int64_t num_groups = 1;

@@ -27,11 +27,11 @@ TEST(BatchNormalization, OldVersionsTrainWhenMoreOutputsAreNamed) {
   EXPECT_EQ(y[2].data<float>()[0], 0.5f);
 }
 
-TEST(GroupNormalization, ScalesByGroupOrByChannel) {
+TEST(GroupNormalization, Version18ScalesByGroup) {
   const Tensor x = test_tensor({2, 4, 3});
   const Tensor by_group =
-      run_op(GroupNormalization{.num_groups = 2},
-             {x, Tensor::of<float>({2}, {2, 3}), Tensor::of<float>({2}, {1, 5})})[0];
+      run_import("", "GroupNormalization", 18, {{"num_groups", int64_t{2}}},
+                 {x, Tensor::of<float>({2}, {2, 3}), Tensor::of<float>({2}, {1, 5})}, 1)[0];
   const Tensor by_channel =
       run_op(GroupNormalization{.num_groups = 2},
              {x, Tensor::of<float>({4}, {2, 2, 3, 3}), Tensor::of<float>({4}, {1, 1, 5, 5})})[0];

@@ -5,8 +5,11 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/norm/moments.h"
 #include "ops/norm/norm.h"
+#include "ops/parts.h"
+#include "ops/reduce/reduce.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
 
@@ -168,6 +171,28 @@ void reference_mean_variance(Call& c) {
   store_wide(c.out(0, x.shape()), 0, values.data(), x.elements());
 }
 
+/// In f32 at least, like the reference.
+Values decompose_rms(Graph& graph, const Node& node) {
+  const auto& attrs = *node.as<RMSNormalization>();
+  Value *x = node.in[0], *scale = node.in[1];
+  if (!x->type.shape || x->type.shape->empty()) return {};
+  const size_t rank = x->type.shape->size();
+  std::vector<int64_t> axes;
+  for (size_t axis = normalize_axis(attrs.axis, rank); axis < rank; ++axis)
+    axes.push_back(static_cast<int64_t>(axis));
+  const DType dtype = wide_type(*x);
+  Value* wide = as_type(graph, x, dtype);
+  Value* squares = graph.add(Mul{}, {wide, wide});
+  Value* mean = graph.add(ReduceMean{}, {squares, graph.add_constant(Tensor::ints(axes))});
+  Value* epsilon = add_scalar(graph, static_cast<double>(attrs.epsilon), dtype);
+  Value* root = graph.add(Sqrt{}, {graph.add(Add{}, {mean, epsilon})});
+  Value* y = graph.add(Mul{}, {graph.add(Div{}, {wide, root}), as_type(graph, scale, dtype)});
+  Values out{as_type(graph, y, x->type.dtype)};
+  if (node.outs.size() > 1)
+    out.push_back(as_type(graph, graph.add(Reciprocal{}, {root}), attrs.stash_type));
+  return out;
+}
+
 /// Version 1 named what to average over by a flag.
 Values import_old_mean_variance(OnnxImport& c) {
   auto attrs = c.attrs<MeanVarianceNormalization>();
@@ -199,6 +224,7 @@ const Op RMSNormalization::op{
     .attrs = &AttrsOf<RMSNormalization>::info,
     .infer = infer_rows<RMSNormalization>,
     .reference = reference_rms,
+    .decompose = decompose_rms,
     .onnx = {{"RMSNormalization", 23},
              {.type = "SimplifiedLayerNormalization", .import = import_simplified},
              {.type = "SimplifiedLayerNormalization",

@@ -167,8 +167,8 @@ void reference_dropout(Call& c) {
 Values pass_through(OnnxImport& i) {
   Values out{i.graph.add(Identity{}, {i.input(0)}, std::string(i.name))};
   if (i.outputs < 2) return out;
-  Tensor one = Tensor::scalar(true);
-  if (i.opset < 10) one = *i.scalar_like(1, i.input(0))->constant();
+  Tensor one = Tensor::of<bool>({1}, {true});
+  if (i.opset < 10) one = i.scalar_like(1, i.input(0))->constant()->reshaped({1});
   Value* sizes = i.graph.add(ShapeOf{}, {i.input(0)});
   out.push_back(i.graph.add(ConstantOfShape{.value = one}, {sizes}));
   return out;

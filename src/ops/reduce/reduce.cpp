@@ -256,19 +256,16 @@ Values import_axes_attribute(OnnxImport& i) {
 
 /// Axes as an attribute, which takes constants only.
 OnnxNode export_axes_attribute(const Node& node, int64_t opset) {
-  const auto refuse = [&](const char* problem) {
-    throw Error(Code::unsupported, problem, node.where() + ", opset " + std::to_string(opset),
-                "Write the model for opset 18 or later");
-  };
   const ReduceAttrs attrs = reduce_attrs(node);
   OnnxNode out{.type = {}, .in = {node.in[0]}};
   out.attributes.emplace_back("keepdims", int64_t{attrs.keepdims});
   if (!node.has(1)) {
-    if (attrs.noop_with_empty_axes) refuse("a reduction over no axes has no form");
+    if (attrs.noop_with_empty_axes) no_form(node, "a reduction over no axes", opset, 18);
     return out;
   }
   const Tensor* axes = node.in[1]->constant();
-  if (!axes || axes->elements() == 0) refuse("axes that are not a constant list have no form");
+  if (!axes || axes->elements() == 0)
+    no_form(node, "a reduction over axes known only later", opset, 18);
   out.attributes.emplace_back("axes", axes->to_ints());
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
 #include "ops/gather/indices.h"
@@ -151,6 +152,16 @@ Values import_10(OnnxImport& x) {
   return x.emit(attrs, x.in);
 }
 
+OnnxNode export_10(const Node& node, int64_t opset) {
+  const auto& attrs = *node.as<RoiAlign>();
+  if (attrs.coordinate_transformation_mode != "output_half_pixel")
+    no_form(node, "a shift of half a pixel", opset, 16);
+  OnnxNode out = export_plainly(node, opset);
+  std::erase_if(out.attributes,
+                [](const auto& one) { return one.first == "coordinate_transformation_mode"; });
+  return out;
+}
+
 }  // namespace
 
 const Op RoiAlign::op{
@@ -158,7 +169,12 @@ const Op RoiAlign::op{
     .attrs = &AttrsOf<RoiAlign>::info,
     .infer = infer,
     .reference = reference,
-    .onnx = {{.type = "RoiAlign", .since = 10, .until = 15, .import = import_10}, {"RoiAlign", 16}},
+    .onnx = {{.type = "RoiAlign",
+              .since = 10,
+              .until = 15,
+              .import = import_10,
+              .export_as = export_10},
+             {"RoiAlign", 16}},
 };
 
 namespace ops {

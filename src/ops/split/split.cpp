@@ -1,5 +1,7 @@
 #include "ops/split/split.h"
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_export.h"
@@ -101,6 +103,13 @@ Values import_1(OnnxImport& x) {
   return x.emit(Split{.axis = x.integer("axis", 0)}, {x.input(0), sizes});
 }
 
+/// Whether all pieces are of the same size, as far as inference knows.
+bool even(const Node& node) {
+  return std::all_of(node.outs.begin(), node.outs.end(), [&](const Value* piece) {
+    return !piece->type.shape || *piece->type.shape == *node.outs[0]->type.shape;
+  });
+}
+
 /// Since opset 18 either the sizes or the number of pieces must be there.
 OnnxNode export_as(const Node& node, int64_t opset) {
   OnnxNode out{.type = "Split", .in = node.in};
@@ -108,6 +117,7 @@ OnnxNode export_as(const Node& node, int64_t opset) {
   out.attributes.emplace_back("axis", split.axis);
   if (opset >= 18 && !node.has(1))
     out.attributes.emplace_back("num_outputs", static_cast<int64_t>(node.outs.size()));
+  if (opset < 18 && !node.has(1) && !even(node)) no_form(node, "an uneven split", opset, 18);
   return out;
 }
 

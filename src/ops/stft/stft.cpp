@@ -4,6 +4,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
 #include "ops/stft/fft.h"
@@ -118,6 +119,19 @@ Values import_dft_17(OnnxImport& x) {
   return x.emit(x.attrs<Dft>(), {x.input(0), x.input(1), x.constant(Tensor::scalar(axis))});
 }
 
+OnnxNode export_dft_17(const Node& node, int64_t opset) {
+  OnnxNode out = export_plainly(node, opset);
+  int64_t axis = -2;
+  if (node.has(2)) {
+    const Tensor* given = node.in[2]->constant();
+    if (!given || given->elements() != 1) no_form(node, "an axis known only later", opset, 20);
+    axis = given->to_ints()[0];
+  }
+  out.in.resize(2);
+  out.attributes.emplace_back("axis", axis);
+  return out;
+}
+
 void infer_stft(Inference& c) {
   c.set(0, c.dtype(0));
   const Dims& in = c.shape(0);
@@ -186,7 +200,12 @@ const Op Dft::op{
     .attrs = &AttrsOf<Dft>::info,
     .infer = infer_dft,
     .reference = dft,
-    .onnx = {{.type = "DFT", .since = 17, .until = 19, .import = import_dft_17}, {"DFT", 20}},
+    .onnx = {{.type = "DFT",
+              .since = 17,
+              .until = 19,
+              .import = import_dft_17,
+              .export_as = export_dft_17},
+             {"DFT", 20}},
 };
 
 const Op Stft::op{

@@ -55,7 +55,7 @@ struct TfIdfVectorizer {
   std::vector<float> weights = {};
   static constexpr auto fields =
       std::tuple{field("max_gram_length", &TfIdfVectorizer::max_gram_length),
-                 field("max_skip_count", &TfIdfVectorizer::max_skip_count),
+                 required_field("max_skip_count", &TfIdfVectorizer::max_skip_count),
                  field("min_gram_length", &TfIdfVectorizer::min_gram_length),
                  field("mode", &TfIdfVectorizer::mode),
                  field("ngram_counts", &TfIdfVectorizer::ngram_counts),
