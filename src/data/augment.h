@@ -1,13 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "data/dataset.h"
 #include "data/draws.h"
 
 namespace dais::data {
+
+/// The class of pixels that do not count, in masks.
+inline constexpr uint8_t kIgnoredPixel = 255;
 
 /// Random changes of training samples. Zeros change nothing. Boxes and masks move with their image.
 /// Order: quarter turns, flips, rotation and scale about the middle, crop; then colour; then noise.
@@ -25,14 +27,16 @@ struct Augment {
   int time_masks = 0, frequency_masks = 0;  ///< SpecAugment
   int64_t time_mask_max = 0, frequency_mask_max = 0;  ///< widest, in frames and features
 
-  bool any() const;
+  bool geometric() const;
+  bool colored() const;
+  bool masked() const;
 };
 
 /// (x * scale - mean) / deviation per channel, or per pixel with a mean image.
 struct Normalise {
   double scale = 1.0 / 255;            ///< images only
   std::vector<float> mean, deviation;  ///< one per channel or column, after scaling; empty: 0 and 1
-  Tensor mean_image;                   ///< f32 [C, H, W] after scaling; absent: none
+  Tensor mean_image;                   ///< f32 [C, H, W] after scaling, instead of `mean`
 };
 
 /// The size that images have after augmentation.
@@ -42,8 +46,21 @@ Shape augmented_shape(const Shape& image, const Augment& augment);
 Sample augment_sample(Sample sample, const Description& description, const Augment& augment,
                       bool training, Draws& draws);
 
-/// u8 [H, W, C] to normalised f32 [C, H, W] at `to`; noise is added where `draws` is given.
-void write_image(const Tensor& image, const Normalise& normalise, double noise_sd, Draws* draws,
-                 float* to);
+/// Writes u8 [H, W, C] as normalised f32 [C, H, W]. Made once, used by many threads.
+class ImageWriter {
+ public:
+  ImageWriter() = default;
+  /// Throws `invalid_argument` when the statistics do not have the image's channels.
+  ImageWriter(const Normalise& normalise, const Shape& image);
+
+  void write(const Tensor& image, float* to) const;
+  /// With noise of deviation `sd` on the scale of the bytes.
+  void write_noisy(const Tensor& image, double sd, Draws& draws, float* to) const;
+
+ private:
+  std::vector<float> levels_;  ///< 256 values for each channel
+  std::vector<float> steps_;   ///< what one byte level is worth, for each channel
+  Tensor mean_image_;          ///< already divided by the deviation
+};
 
 }  // namespace dais::data

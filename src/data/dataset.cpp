@@ -114,7 +114,7 @@ std::vector<std::vector<int64_t>> stratified_parts(const Dataset& dataset,
   for (int64_t i = 0; i < dataset.size(); ++i) by_class[dataset.label(i)].push_back(i);
   std::vector<std::vector<int64_t>> parts(fractions.size() + 1);
   for (auto& [label, members] : by_class) {
-    Draws draws(seed, -1, label);
+    Draws draws(Purpose::split, seed, 0, label);
     shuffle(members, draws);
     size_t at = 0;
     double wanted = 0;

@@ -43,6 +43,7 @@ struct LoaderOptions {
   bool shuffle = true;
   LastBatch last = LastBatch::drop;
   Augment augment;
+  bool augment_samples = true;  ///< false: evaluation, only the middle crop is taken
   Normalise normalise;
   int rank = 0, ranks = 1;
   /// Batches of similar length: samples are sorted by length within runs of so many global batches

@@ -72,7 +72,8 @@ struct OpenOptions {
   std::string part;              ///< "train" or "test", for folders that hold both; empty: train
   std::filesystem::path root;    ///< folder that listed paths are relative to; empty: the list's
   std::filesystem::path labels;  ///< text file with one class name a line
-  std::string input_key, target_key;  ///< arrays of an npz, or extensions of a tar
+  std::string input_key, target_key;   ///< arrays of an npz, or extensions of a tar
+  size_t max_bytes = size_t{4} << 30;  ///< of a file after decompression
   ImageOptions image;
   AudioOptions audio;
   TextOptions text;
