@@ -46,9 +46,10 @@ struct TextOptions {
   Tokens tokens = Tokens::character;
   std::filesystem::path model;          ///< of SentencePiece
   std::vector<std::string> vocabulary;  ///< characters; empty: those that occur, in order
-  bool lower_case = true;               ///< of transcripts
-  int64_t window = 256;                 ///< tokens of one sample
-  int64_t stride = 0;                   ///< from one window to the next; 0: the window
+  bool plain_words = true;  ///< transcripts in lower case, punctuation (but ') as blanks
+  int64_t window = 256;     ///< tokens of one sample
+  int64_t stride = 0;       ///< from one window to the next; 0: the window
+  double held_out = 0;      ///< share at the end of a text for the parts other than "train"
 };
 
 struct TableOptions {
