@@ -16,6 +16,7 @@ void add_convert(Program& program);
 void add_compare(Program& program);
 void add_explain(Program& program);
 void add_inspect(Program& program);
+void add_new(Program& program);
 void add_run(Program& program);
 void add_simulate(Program& program);
 void add_verify(Program& program);
