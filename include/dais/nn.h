@@ -264,8 +264,8 @@ Value transpose(Value x, const std::vector<int64_t>& order);
 Value concat(const std::vector<Value>& parts, int64_t axis);
 /// Elements [begin, end) of an axis; negative bounds count from its end.
 Value slice(Value x, int64_t axis, int64_t begin, int64_t end);
-/// The first size(like, like_axis) elements of an axis, which need not be known yet.
-Value slice_like(Value x, int64_t axis, Value like, int64_t like_axis);
+/// 0, 1, 2, ... (i64): one for each place along an axis of x, which may be open.
+Value places_along(Value x, int64_t axis);
 std::vector<Value> split(Value x, int64_t axis, const std::vector<int64_t>& sizes);
 Value squeeze(Value x, int64_t axis);
 Value unsqueeze(Value x, int64_t axis);
@@ -280,8 +280,10 @@ Value operator*(Value a, Value b);
 Value operator/(Value a, Value b);
 Value operator+(Value a, double b);
 Value operator*(Value a, double b);
-/// Boolean: where integers differ from a number.
-Value differs(Value integers, int64_t number);
+/// Boolean: where integers are a number; where either of two booleans is true.
+Value equals(Value integers, int64_t number);
+Value either(Value a, Value b);
+Value negate(Value boolean);
 Value to_float(Value x);
 Value maximum(Value a, double b);
 

@@ -2,6 +2,7 @@
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/generate/generate.h"
 #include "ops/matmul/matmul.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
@@ -89,12 +90,14 @@ Value slice(Value x, int64_t axis, int64_t begin, int64_t end) {
        NetworkBody::inner(ints(x, {end})), NetworkBody::inner(ints(x, {checked(x, axis)}))});
 }
 
-Value slice_like(Value x, int64_t axis, Value like, int64_t like_axis) {
-  const int64_t from = checked(like, like_axis);
-  const Value end = sizes_of(like, from, from + 1);
-  return NetworkBody::of(x).add(
-      Slice{}, {NetworkBody::inner(x), NetworkBody::inner(ints(x, {0})), NetworkBody::inner(end),
-                NetworkBody::inner(ints(x, {checked(x, axis)}))});
+Value places_along(Value x, int64_t axis) {
+  NetworkBody& body = NetworkBody::of(x);
+  const int64_t at = checked(x, axis);
+  const auto whole = [&](int64_t value) {
+    return NetworkBody::inner(body.fixed_constant(Tensor::scalar(value), ""));
+  };
+  const Value end = squeeze(sizes_of(x, at, at + 1), 0);
+  return body.add(Range{}, {whole(0), NetworkBody::inner(end), whole(1)});
 }
 
 std::vector<Value> split(Value x, int64_t axis, const std::vector<int64_t>& sizes) {
@@ -134,10 +137,12 @@ Value operator/(Value a, Value b) { return apply(Div{}, a, b); }
 Value operator+(Value a, double b) { return apply(Add{}, a, number(a, b)); }
 Value operator*(Value a, double b) { return apply(Mul{}, a, number(a, b)); }
 
-Value differs(Value integers, int64_t value) {
+Value equals(Value integers, int64_t value) {
   const Value other = NetworkBody::of(integers).fixed_constant(Tensor::scalar(value), "");
-  return apply(Not{}, apply(Equal{}, integers, other));
+  return apply(Equal{}, integers, other);
 }
+Value either(Value a, Value b) { return apply(Or{}, a, b); }
+Value negate(Value boolean) { return apply(Not{}, boolean); }
 
 Value to_float(Value x) { return apply(Cast{.to = DType::f32}, x); }
 

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/philox.h"
 #include "base/threads.h"
 #include "nn/body.h"
-#include "base/philox.h"
 
 // Four elements come from one Philox block of 128 bits: as they are for uniform ones, in pairs by
 // the Box-Muller transform for normal ones. A block's counter is the element's index over four; a

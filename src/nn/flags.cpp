@@ -1,6 +1,7 @@
 #include "nn/flags.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 namespace dais::nn {
@@ -44,6 +45,7 @@ std::string flag_text(bool value) { return value ? "true" : "false"; }
 std::string flag_text(const std::vector<int64_t>& value) { return joined(value, ','); }
 std::string flag_text(const InputSize& value) { return joined(value.sizes, 'x'); }
 std::string flag_text(double value) {
+  if (value == std::floor(value)) return std::to_string(static_cast<int64_t>(value));
   char text[32];
   std::snprintf(text, sizeof text, "%g", value);
   return text;

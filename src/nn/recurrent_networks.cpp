@@ -19,7 +19,7 @@ Network SequenceClassifier::build(uint64_t seed) const {
   const auto read = [&] {
     if (features > 0) return net.input("features", {"batch", "length", features});
     const Value tokens = net.tokens();
-    used = differs(tokens, 0);
+    used = negate(equals(tokens, 0));
     return embedding(tokens, vocab, width, {.name = "embedding"});
   };
   const RecurrentOptions options{

@@ -20,7 +20,7 @@ LinearOptions head(const char* name, Init init) {
 /// Adds the vectors of the first positions of a learned table.
 Value with_positions(Network& net, Value x, Value tokens, int64_t context, Init init) {
   const Value table = net.parameter("positions.weight", {context, x.size(-1)}, init);
-  return x + slice_like(table, 0, tokens, 1);
+  return x + lookup(table, places_along(tokens, 1));
 }
 
 Value blocks(Value x, int64_t layers, const TransformerOptions& options) {
@@ -46,7 +46,10 @@ Network Bert::build(uint64_t seed) const {
   x = x + (pairs ? lookup(segments, net.input("segments", {"batch", "length"}, DType::i64))
                  : slice(segments, 0, 0, 1));
   x = nn::dropout(layer_norm(x, norm), dropout);
-  const Value used = unsqueeze(unsqueeze(differs(tokens, 0), 1), 1);
+  // Every query of padding sees all keys: some key must be seen, and nobody reads the result.
+  const Value padding = equals(tokens, 0);
+  const Value used =
+      either(negate(unsqueeze(unsqueeze(padding, 1), 1)), unsqueeze(unsqueeze(padding, 1), -1));
   x = blocks(x, layers,
              {.heads = heads,
               .norm_first = false,
