@@ -173,6 +173,11 @@ void reference_bit_cast(Call& c) {
   });
 }
 
+Values gradient_cast(Graph& g, const Node& n, std::span<Value* const> dy) {
+  if (!is_float(n.in[0]->type.dtype)) return {nullptr};
+  return {g.add(Cast{.to = n.in[0]->type.dtype}, {dy[0]})};
+}
+
 }  // namespace
 
 const Op Cast::op{
@@ -180,6 +185,7 @@ const Op Cast::op{
     .attrs = &AttrsOf<Cast>::info,
     .infer = infer_cast,
     .reference = reference_cast,
+    .gradient = gradient_cast,
     .onnx = {{.type = "Cast", .since = 1, .until = 5, .import = import_cast_1},
              {.type = "Cast", .since = 6},
              {.type = "CastLike", .since = 15, .import = import_cast_like}},

@@ -6,6 +6,9 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
+#include "ops/shape/shape.h"
+#include "ops/split/split.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -60,6 +63,28 @@ void reference(Call& c) {
 /// Opset 1 joined channels unless told otherwise.
 Values import_1(OnnxImport& x) { return x.emit(Concat{.axis = x.integer("axis", 1)}, x.in); }
 
+/// Sizes of the inputs along the axis as one list.
+Value* piece_sizes(Graph& g, const Node& n, int64_t axis) {
+  std::vector<int64_t> sizes;
+  Values parts;
+  for (Value* input : n.in) {
+    const Dim& size = (*input->type.shape)[static_cast<size_t>(axis)];
+    if (size.is_constant()) sizes.push_back(*size.constant());
+    parts.push_back(g.add(ShapeOf{.start = axis, .end = axis + 1}, {input}));
+  }
+  if (sizes.size() == n.in.size()) return ints(g, sizes);
+  return g.add(Concat{.axis = 0}, parts);
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  if (n.in.size() == 1) return {dy[0]};
+  const auto rank = static_cast<int64_t>(rank_for_gradient(n, n.in[0]));
+  for (const Value* input : n.in) rank_for_gradient(n, input);
+  int64_t axis = n.as<Concat>()->axis;
+  if (axis < 0) axis += rank;
+  return g.add_node(Split{.axis = axis}, {dy[0], piece_sizes(g, n, axis)}, n.in.size()).outs;
+}
+
 }  // namespace
 
 void concat_into(const std::vector<const Tensor*>& parts, size_t axis, Tensor& y) {
@@ -79,6 +104,7 @@ const Op Concat::op{
     .attrs = &AttrsOf<Concat>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{.type = "Concat", .since = 1, .until = 3, .import = import_1}, {"Concat", 4}},
 };
 

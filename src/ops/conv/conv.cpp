@@ -6,6 +6,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/conv/contrib.h"
+#include "ops/conv/conv_backward.h"
 #include "ops/conv/conv_loop.h"
 #include "ops/wide.h"
 
@@ -20,7 +21,7 @@ void infer_conv(Inference& c) {
 void reference_conv(Call& c) {
   const auto& attrs = c.attrs<Conv>();
   const Tensor &x = c.in(0), &w = c.in(1);
-  const ConvSizes sizes = conv_sizes(c, attrs, x, w);
+  const ConvSizes sizes = conv_sizes(c, attrs, x.shape(), w.shape());
   Tensor& y = c.out(0, sizes.y.shape(attrs.channels_last));
   std::vector<double> sums;
   visit_wide(x.dtype(), [&]<typename T>() {
@@ -77,7 +78,7 @@ std::vector<double> integer_sums(const Call& c, const S& attrs, const ConvSizes&
 
 void reference_integer(Call& c) {
   const auto& attrs = c.attrs<ConvInteger>();
-  const ConvSizes sizes = conv_sizes(c, attrs, c.in(0), c.in(1));
+  const ConvSizes sizes = conv_sizes(c, attrs, c.in(0).shape(), c.in(1).shape());
   const float x_zero = c.has(2) ? one_value(c, 2) : 0;
   auto sums =
       integer_sums(c, attrs, sizes, c.in(0), x_zero, c.in(1), c.has(3) ? &c.in(3) : nullptr);
@@ -91,7 +92,7 @@ void reference_integer(Call& c) {
 void reference_qlinear(Call& c) {
   const auto& attrs = c.attrs<QLinearConv>();
   const Tensor &x = c.in(0), &w = c.in(3);
-  const ConvSizes sizes = conv_sizes(c, attrs, x, w);
+  const ConvSizes sizes = conv_sizes(c, attrs, x.shape(), w.shape());
   const auto sums = integer_sums(c, attrs, sizes, x, one_value(c, 2), w, &c.in(5));
   const float x_scale = one_value(c, 1), y_scale = one_value(c, 6), y_zero = one_value(c, 7);
   const auto w_scale = per_channel(c, c.in(4), sizes.y.channels);
@@ -130,6 +131,7 @@ const Op Conv::op{
     .attrs = &AttrsOf<Conv>::info,
     .infer = infer_conv,
     .reference = reference_conv,
+    .gradient = gradient_conv,
     .cost = cost<1>,
     .onnx = {{"Conv"}},
 };
@@ -154,7 +156,8 @@ const Op QLinearConv::op{
 
 namespace ops {
 void define_conv(OpRegistry& registry) {
-  for (const Op* op : {&Conv::op, &ConvInteger::op, &QLinearConv::op, &CausalConvWithState::op})
+  for (const Op* op : {&Conv::op, &ConvBackwardData::op, &ConvBackwardWeights::op, &ConvInteger::op,
+                       &QLinearConv::op, &CausalConvWithState::op})
     registry.add(*op);
   define_conv_contrib(registry);
 }

@@ -21,6 +21,44 @@ struct Conv {
   static const Op op;
 };
 
+enum class ConvSide : uint8_t { data, weights };
+/// Gradients of Conv, by its attributes (kernel_shape always given).
+/// ConvBackwardData: (dy, W, sizes of X: i64 list) → dX.
+/// ConvBackwardWeights: (X, dy) → dW, [M, C / group, kernel...].
+template <ConvSide side>
+struct ConvBackward {
+  std::string auto_pad = "NOTSET";
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
+  int64_t group = 1;
+  bool channels_last = false;
+  static constexpr auto fields = std::tuple{field("auto_pad", &ConvBackward::auto_pad),
+                                            field("dilations", &ConvBackward::dilations),
+                                            field("group", &ConvBackward::group),
+                                            field("kernel_shape", &ConvBackward::kernel_shape),
+                                            field("pads", &ConvBackward::pads),
+                                            field("strides", &ConvBackward::strides),
+                                            field("channels_last", &ConvBackward::channels_last)};
+  static const Op op;
+};
+using ConvBackwardData = ConvBackward<ConvSide::data>;
+using ConvBackwardWeights = ConvBackward<ConvSide::weights>;
+template <>
+const Op ConvBackwardData::op;
+template <>
+const Op ConvBackwardWeights::op;
+
+/// The same attributes for another of Conv, ConvBackwardData and ConvBackwardWeights.
+template <typename To, typename From>
+To same_window(const From& from) {
+  return {.auto_pad = from.auto_pad,
+          .dilations = from.dilations,
+          .kernel_shape = from.kernel_shape,
+          .pads = from.pads,
+          .strides = from.strides,
+          .group = from.group,
+          .channels_last = from.channels_last};
+}
+
 /// Convolution of (X - x_zero) with (W - w_zero) in i32: padding counts as x_zero.
 /// Inputs: X, W, x_zero?, w_zero? (one, or one per output channel).
 struct ConvInteger {

@@ -57,22 +57,22 @@ Dims conv_dims(const Inference& c, const S& attrs, const Dims& x, const Dims& w)
 }
 
 template <typename S>
-ConvSizes conv_sizes(const Call& c, const S& attrs, const Tensor& x, const Tensor& w) {
+ConvSizes conv_sizes(const Call& c, const S& attrs, const Shape& x, const Shape& w) {
   c.require(x.rank() >= 3 && w.rank() == x.rank(), "X and W must have the same rank");
-  const Window window = make_window(c, kernel_of(attrs.kernel_shape, w.shape()), attrs.strides,
+  const Window window = make_window(c, kernel_of(attrs.kernel_shape, w), attrs.strides,
                                     attrs.dilations, attrs.pads, attrs.auto_pad);
   ConvSizes out;
-  out.x = Activation(x.shape(), attrs.channels_last);
+  out.x = Activation(x, attrs.channels_last);
   out.group = attrs.group;
   c.require(window.rank() == out.x.space.size() &&
-                std::equal(window.kernel.begin(), window.kernel.end(), w.shape().begin() + 2),
+                std::equal(window.kernel.begin(), window.kernel.end(), w.begin() + 2),
             "kernel_shape does not match the weights");
-  c.require(out.x.channels == w.shape()[1] * out.group && w.shape()[0] % out.group == 0,
+  c.require(out.group >= 1 && out.x.channels == w[1] * out.group && w[0] % out.group == 0,
             "the channels of X, the weights and group do not match");
   out.y = {};
   out.y.batch = out.x.batch;
-  out.y.channels = w.shape()[0];
-  out.kernel_cells = w.shape().elements(2, w.rank());
+  out.y.channels = w[0];
+  out.kernel_cells = w.elements(2, w.rank());
   std::vector<int64_t> begin;
   for (size_t axis = 0; axis < window.rank(); ++axis) {
     out.y.space.push_back(window.positions(axis, out.x.space[axis]));
@@ -110,14 +110,73 @@ std::vector<double> conv_loop(const ConvSizes& s, const T* x, const T* w) {
   return sums;
 }
 
+template <typename T>
+std::vector<double> conv_data_loop(const ConvSizes& s, const T* dy, const T* w) {
+  const int64_t x_cells = s.x.cells(), y_cells = s.y.cells(), step = s.taps.step;
+  const int64_t in_channels = s.x.channels / s.group, out_channels = s.y.channels / s.group;
+  std::vector<double> sums(static_cast<size_t>(s.x.batch * s.x.channels * x_cells));
+  parallel_for(s.x.batch * s.x.channels, 1, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t n = task / s.x.channels, channel = task % s.x.channels;
+      const int64_t g = channel / in_channels, k = channel % in_channels;
+      double* to = sums.data() + task * x_cells;
+      for (int64_t m = g * out_channels; m < (g + 1) * out_channels; ++m) {
+        const T* from = dy + (n * s.y.channels + m) * y_cells;
+        for (const Tap& tap : s.taps.list) {
+          const auto factor =
+              static_cast<double>(w[(m * in_channels + k) * s.kernel_cells + tap.kernel]);
+          for (int64_t i = 0; i < tap.count; ++i)
+            to[tap.in + i * step] += factor * static_cast<double>(from[tap.out + i]);
+        }
+      }
+    }
+  });
+  return sums;
+}
+
+template <typename T>
+std::vector<double> conv_weights_loop(const ConvSizes& s, const T* x, const T* dy) {
+  const int64_t x_cells = s.x.cells(), y_cells = s.y.cells(), step = s.taps.step;
+  const int64_t in_channels = s.x.channels / s.group, out_channels = s.y.channels / s.group;
+  std::vector<double> sums(static_cast<size_t>(s.y.channels * in_channels * s.kernel_cells));
+  parallel_for(s.y.channels * in_channels, 1, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task) {
+      const int64_t m = task / in_channels, k = task % in_channels;
+      double* to = sums.data() + task * s.kernel_cells;
+      for (int64_t n = 0; n < s.x.batch; ++n) {
+        const T* from = x + (n * s.x.channels + m / out_channels * in_channels + k) * x_cells;
+        const T* slope = dy + (n * s.y.channels + m) * y_cells;
+        for (const Tap& tap : s.taps.list) {
+          double sum = 0;
+          for (int64_t i = 0; i < tap.count; ++i)
+            sum += static_cast<double>(from[tap.in + i * step]) *
+                   static_cast<double>(slope[tap.out + i]);
+          to[tap.kernel] += sum;
+        }
+      }
+    }
+  });
+  return sums;
+}
+
+#define DAIS_CONV_SIZES(S) \
+  template ConvSizes conv_sizes<S>(const Call&, const S&, const Shape&, const Shape&)
 #define DAIS_CONV(S)                                                                \
   template Dims conv_dims<S>(const Inference&, const S&, const Dims&, const Dims&); \
-  template ConvSizes conv_sizes<S>(const Call&, const S&, const Tensor&, const Tensor&)
+  DAIS_CONV_SIZES(S)
 DAIS_CONV(Conv);
 DAIS_CONV(ConvInteger);
 DAIS_CONV(QLinearConv);
+DAIS_CONV_SIZES(ConvBackwardData);
+DAIS_CONV_SIZES(ConvBackwardWeights);
 #undef DAIS_CONV
-template std::vector<double> conv_loop(const ConvSizes&, const float*, const float*);
-template std::vector<double> conv_loop(const ConvSizes&, const double*, const double*);
+#undef DAIS_CONV_SIZES
+#define DAIS_CONV_LOOPS(T)                                                           \
+  template std::vector<double> conv_loop(const ConvSizes&, const T*, const T*);      \
+  template std::vector<double> conv_data_loop(const ConvSizes&, const T*, const T*); \
+  template std::vector<double> conv_weights_loop(const ConvSizes&, const T*, const T*)
+DAIS_CONV_LOOPS(float);
+DAIS_CONV_LOOPS(double);
+#undef DAIS_CONV_LOOPS
 
 }  // namespace dais

@@ -17,10 +17,16 @@ template <typename S>
 Dims conv_dims(const Inference& c, const S& attrs, const Dims& x, const Dims& w);
 
 template <typename S>
-ConvSizes conv_sizes(const Call& c, const S& attrs, const Tensor& x, const Tensor& w);
+ConvSizes conv_sizes(const Call& c, const S& attrs, const Shape& x, const Shape& w);
 
 /// Sums in channels-first order. x and w are channels-first; T is float or double.
 template <typename T>
 std::vector<double> conv_loop(const ConvSizes& sizes, const T* x, const T* w);
+
+/// Gradients of the same: of x from that of y, and of w.
+template <typename T>
+std::vector<double> conv_data_loop(const ConvSizes& sizes, const T* dy, const T* w);
+template <typename T>
+std::vector<double> conv_weights_loop(const ConvSizes& sizes, const T* x, const T* dy);
 
 }  // namespace dais

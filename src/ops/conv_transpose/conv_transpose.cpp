@@ -1,7 +1,9 @@
 #include "ops/conv_transpose/conv_transpose.h"
 
-#include "base/threads.h"
 #include "ir/onnx_import.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_loop.h"
+#include "ops/gradient.h"
 #include "ops/wide.h"
 
 namespace dais {
@@ -48,73 +50,44 @@ void infer(Inference& c) {
   c.set(0, c.dtype(0), activation_dims(x[0], w[1] * Dim(attrs.group), space, attrs.channels_last));
 }
 
-struct Sizes {
-  Activation x, y;
-  int64_t group = 1, kernel_cells = 1;
-  Taps taps;  // of the convolution from y to x
-};
-
-Sizes sizes_of(const Call& c, const Tensor& x, const Tensor& w) {
+/// Sizes of the convolution from the output back to the input.
+ConvSizes sizes_of(const Call& c, const Tensor& x, const Tensor& w) {
   const auto& attrs = c.attrs<ConvTranspose>();
   c.require(x.rank() >= 3 && w.rank() == x.rank(), "X and W must have the same rank");
   const std::vector<int64_t> kernel(w.shape().begin() + 2, w.shape().end());
   c.require(attrs.kernel_shape.empty() || attrs.kernel_shape == kernel,
             "kernel_shape does not match the weights");
   const Window window = window_of(c, attrs, kernel);
-  Sizes out;
-  out.x = Activation(x.shape(), attrs.channels_last);
+  ConvSizes out;
+  out.y = Activation(x.shape(), attrs.channels_last);
   out.group = attrs.group;
-  c.require(out.x.channels == w.shape()[0] && out.x.channels % out.group == 0,
+  c.require(out.y.channels == w.shape()[0] && out.y.channels % out.group == 0,
             "the channels of X, the weights and group do not match");
-  out.y.batch = out.x.batch;
-  out.y.channels = w.shape()[1] * out.group;
+  out.x.batch = out.y.batch;
+  out.x.channels = w.shape()[1] * out.group;
   out.kernel_cells = w.shape().elements(2, w.rank());
   std::vector<int64_t> begin;
   for (size_t axis = 0; axis < window.rank(); ++axis) {
-    const TransposedAxis found = transposed_axis(attrs, window, axis, Dim(out.x.space[axis]));
-    out.y.space.push_back(*found.size.constant());
+    const TransposedAxis found = transposed_axis(attrs, window, axis, Dim(out.y.space[axis]));
+    out.x.space.push_back(*found.size.constant());
     begin.push_back(*found.pad_begin.constant());
   }
-  out.taps = make_taps(window, begin, out.y.space, out.x.space);
+  out.taps = make_taps(window, begin, out.x.space, out.y.space);
   return out;
-}
-
-template <typename T>
-std::vector<double> scatter(const Sizes& s, const T* x, const T* w) {
-  const int64_t x_cells = s.x.cells(), y_cells = s.y.cells(), step = s.taps.step;
-  const int64_t in_channels = s.x.channels / s.group, out_channels = s.y.channels / s.group;
-  std::vector<double> sums(static_cast<size_t>(s.y.batch * s.y.channels * y_cells));
-  parallel_for(s.y.batch * s.y.channels, 1, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      const int64_t n = task / s.y.channels, channel = task % s.y.channels;
-      const int64_t g = channel / out_channels, m = channel % out_channels;
-      double* to = sums.data() + task * y_cells;
-      for (int64_t k = g * in_channels; k < (g + 1) * in_channels; ++k) {
-        const T* from = x + (n * s.x.channels + k) * x_cells;
-        for (const Tap& tap : s.taps.list) {
-          const auto factor =
-              static_cast<double>(w[(k * out_channels + m) * s.kernel_cells + tap.kernel]);
-          for (int64_t i = 0; i < tap.count; ++i)
-            to[tap.in + i * step] += factor * static_cast<double>(from[tap.out + i]);
-        }
-      }
-    }
-  });
-  return sums;
 }
 
 void reference(Call& c) {
   const auto& attrs = c.attrs<ConvTranspose>();
   const Tensor &x = c.in(0), &w = c.in(1);
-  const Sizes sizes = sizes_of(c, x, w);
-  Tensor& y = c.out(0, sizes.y.shape(attrs.channels_last));
+  const ConvSizes sizes = sizes_of(c, x, w);
+  Tensor& y = c.out(0, sizes.x.shape(attrs.channels_last));
   std::vector<double> sums;
   visit_wide(x.dtype(), [&]<typename T>() {
     const auto values = load_channels_first<T>(x, attrs.channels_last);
     const WideView<T> weights(w);
-    sums = scatter(sizes, values.data(), weights.data());
+    sums = conv_data_loop(sizes, values.data(), weights.data());
   });
-  add_channel_bias(c, sizes.y, sums);
+  add_channel_bias(c, sizes.x, sums);
   store_channels_first(y, std::move(sums), attrs.channels_last);
 }
 
@@ -141,6 +114,52 @@ Values import_dynamic_pads(OnnxImport& c) {
     }
   }
   return c.emit(attrs, {c.input(0), c.input(1), c.input(3)});
+}
+
+/// The convolution whose gradient with respect to its input this is, with explicit padding.
+Conv forward_of(const Node& n) {
+  const auto& attrs = *n.as<ConvTranspose>();
+  const size_t rank = rank_for_gradient(n, n.in[1]) - 2;
+  std::vector<int64_t> kernel;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const Dim& size = (*n.in[1]->type.shape)[axis + 2];
+    if (!size.is_constant()) no_gradient(n, "the kernel's size is not known");
+    kernel.push_back(*size.constant());
+  }
+  Window window;
+  fill_window(window, kernel, attrs.strides, attrs.dilations, attrs.pads, attrs.auto_pad, false);
+  const Dims x = space_of(*n.in[0]->type.shape, attrs.channels_last);
+  Conv out{.dilations = attrs.dilations,
+           .kernel_shape = kernel,
+           .pads = window.pads,
+           .strides = attrs.strides,
+           .group = attrs.group,
+           .channels_last = attrs.channels_last};
+  const bool given = window.padding == Window::Padding::given && attrs.output_shape.empty();
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t stride = window.strides[axis];
+    if (given) {
+      const int64_t extra = attrs.output_padding.empty() ? 0 : attrs.output_padding[axis];
+      if (extra >= stride) out.pads[rank + axis] -= extra;
+      continue;
+    }
+    const TransposedAxis found = transposed_axis(attrs, window, axis, x[axis]);
+    const Dim end =
+        Dim(stride) * (x[axis] - 1) + Dim(window.extent(axis)) - found.size - found.pad_begin;
+    if (!end.is_constant() || !found.pad_begin.is_constant())
+      no_gradient(n, "its padding depends on sizes that are not known", "State the pads");
+    out.pads[axis] = *found.pad_begin.constant();
+    out.pads[rank + axis] = *end.constant();
+  }
+  return out;
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const Conv attrs = forward_of(n);
+  Values out{g.add(attrs, {dy[0], n.in[1]}),
+             g.add(same_window<ConvBackwardWeights>(attrs), {dy[0], n.in[0]})};
+  if (n.has(2)) out.push_back(sum_to_channels(g, dy[0], attrs.channels_last));
+  return out;
 }
 
 }  // namespace
@@ -170,6 +189,7 @@ const Op ConvTranspose::op{
     .attrs = &AttrsOf<ConvTranspose>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .cost = cost,
     .onnx = {{"ConvTranspose"},
              {.type = "ConvTransposeWithDynamicPads",

@@ -159,6 +159,7 @@ Op make_elementwise(Scalar function, const AttrsInfo* attrs) {
       .infer = infer_elementwise,
       .reference = reference_elementwise,
       .decompose = elementwise_parts(function),
+      .gradient = !row.logical && (row.kinds & real) ? gradient_elementwise : nullptr,
       .onnx = elementwise_onnx_rules(row),
   };
 }

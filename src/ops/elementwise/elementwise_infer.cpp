@@ -126,6 +126,8 @@ void reference_identity(Call& c) {
   c.set(0, Datum(c.in(0)));
 }
 
+Values gradient_identity(Graph&, const Node&, std::span<Value* const> dy) { return {dy[0]}; }
+
 }  // namespace
 
 void infer_elementwise(Inference& c) {
@@ -150,6 +152,7 @@ const Op Identity::op{
     .attrs = &AttrsOf<Identity>::info,
     .infer = infer_identity,
     .reference = reference_identity,
+    .gradient = gradient_identity,
     .onnx = {{"Identity", 1}},
     .view = true,
 };

@@ -27,6 +27,7 @@ const ElementwiseRow* elementwise_row(std::string_view onnx_name);
 
 void infer_elementwise(Inference& c);
 void reference_elementwise(Call& c);
+Values gradient_elementwise(Graph& g, const Node& n, std::span<Value* const> dy);
 std::vector<OnnxRule> elementwise_onnx_rules(const ElementwiseRow& row);
 /// How functions that ONNX named late are made of older ones; nullptr for all others.
 using ElementwiseParts = Values (*)(Graph&, const Node&);

@@ -4,6 +4,7 @@
 
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gather/gather_backward.h"
 #include "ops/gather/indices.h"
 #include "ops/strided.h"
 
@@ -171,6 +172,7 @@ const Op Gather::op{
     .attrs = &AttrsOf<Gather>::info,
     .infer = infer_gather,
     .reference = gather,
+    .gradient = gradient_gather,
     .onnx = {{"Gather"}},
 };
 
@@ -179,6 +181,7 @@ const Op GatherElements::op{
     .attrs = &AttrsOf<GatherElements>::info,
     .infer = infer_elements,
     .reference = gather_elements,
+    .gradient = gradient_gather_elements,
     .onnx = {{"GatherElements", 11}},
 };
 
@@ -187,12 +190,15 @@ const Op GatherND::op{
     .attrs = &AttrsOf<GatherND>::info,
     .infer = infer_nd,
     .reference = gather_nd,
+    .gradient = gradient_gather_nd,
     .onnx = {{"GatherND", 11}, {.type = "GatherND", .domain = "com.microsoft"}},
 };
 
 namespace ops {
 void define_gather(OpRegistry& registry) {
-  for (const Op* op : {&Gather::op, &GatherElements::op, &GatherND::op}) registry.add(*op);
+  for (const Op* op : {&Gather::op, &GatherElements::op, &GatherND::op, &GatherBackward::op,
+                       &GatherNDBackward::op})
+    registry.add(*op);
 }
 }  // namespace ops
 }  // namespace dais

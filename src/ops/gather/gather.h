@@ -12,6 +12,14 @@ struct Gather {
   static const Op op;
 };
 
+/// (dy, indices, sizes: i64 list): zeros of the given sizes, to whose slices along the axis those of
+/// dy are added, in order: the gradient of Gather.
+struct GatherBackward {
+  int64_t axis = 0;
+  static constexpr auto fields = std::tuple{field("axis", &GatherBackward::axis)};
+  static const Op op;
+};
+
 /// (data, indices): one element for each index; other axes keep the place of the index.
 struct GatherElements {
   int64_t axis = 0;
@@ -24,6 +32,13 @@ struct GatherElements {
 struct GatherND {
   int64_t batch_dims = 0;
   static constexpr auto fields = std::tuple{field("batch_dims", &GatherND::batch_dims)};
+  static const Op op;
+};
+
+/// (dy, indices, sizes: i64 list): the same for GatherND.
+struct GatherNDBackward {
+  int64_t batch_dims = 0;
+  static constexpr auto fields = std::tuple{field("batch_dims", &GatherNDBackward::batch_dims)};
   static const Op op;
 };
 

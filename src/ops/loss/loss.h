@@ -16,6 +16,16 @@ struct NegativeLogLikelihoodLoss {
   static const Op op;
 };
 
+/// Its gradient with respect to X. Inputs: dy (of the loss's shape), X, target, weight?.
+struct NegativeLogLikelihoodLossBackward {
+  std::string reduction = "mean";
+  std::optional<int64_t> ignore_index = {};
+  static constexpr auto fields =
+      std::tuple{field("reduction", &NegativeLogLikelihoodLossBackward::reduction),
+                 field("ignore_index", &NegativeLogLikelihoodLossBackward::ignore_index)};
+  static const Op op;
+};
+
 /// NegativeLogLikelihoodLoss of the LogSoftmax of X over its channels. Outputs: loss, log_prob?.
 struct SoftmaxCrossEntropyLoss {
   std::string reduction = "mean";

@@ -4,6 +4,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/matmul/contrib.h"
+#include "ops/matmul/matmul_gradient.h"
 #include "ops/matmul/product.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
@@ -136,6 +137,7 @@ const Op MatMul::op{
     .attrs = &AttrsOf<MatMul>::info,
     .infer = infer_matmul,
     .reference = reference_matmul,
+    .gradient = gradient_matmul,
     .cost = cost_matmul,
     .onnx = {{"MatMul"}},
 };
@@ -145,6 +147,7 @@ const Op Gemm::op{
     .attrs = &AttrsOf<Gemm>::info,
     .infer = infer_gemm,
     .reference = reference_gemm,
+    .gradient = gradient_gemm,
     .cost = cost_gemm,
     .onnx = {{"Gemm", 7}, {.type = "Gemm", .until = 6, .import = import_old_gemm}},
 };

@@ -1,6 +1,7 @@
 #include "ops/norm/norm.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
@@ -9,8 +10,10 @@
 #include "ops/norm/moments.h"
 #include "ops/parts.h"
 #include "ops/reduce/reduce.h"
+#include "ops/norm/norm_gradient.h"
 #include "ops/reshape/reshape.h"
 #include "ops/shape/shape.h"
+#include "ops/transpose/transpose.h"
 #include "ops/wide.h"
 #include "ops/window.h"
 
@@ -20,9 +23,11 @@ namespace {
 void infer_batch(Inference& c) {
   const auto& attrs = c.attrs<BatchNormalization>();
   c.set(0, c.dtype(0));
-  for (size_t i : {1, 2}) {
-    c.set(i, c.dtype(i + 2));
-    if (c.ranked(i + 2)) c.set(i, c.dtype(i + 2), c.shape(i + 2));
+  c.require(c.outputs() <= 3 || attrs.training_mode, "the batch's moments are for training");
+  for (size_t i : {1, 2, 3, 4}) {
+    const size_t like = i % 2 == 1 ? 3 : 4;
+    c.set(i, c.dtype(like));
+    if (c.ranked(like)) c.set(i, c.dtype(like), c.shape(like));
   }
   const Dims& x = c.shape(0);
   c.require(x.size() >= 2, "X must have a batch and a channel axis");
@@ -85,6 +90,11 @@ void reference_batch(Call& c) {
     emit(2, variance, own_variance);
     mean = own_mean;
     variance = own_variance;
+    if (c.outputs() > 3) store_wide(c.out(3, c.in(3).shape()), 0, mean.data(), std::ssize(mean));
+    for (double& value : own_variance)
+      value = 1 / std::sqrt(value + static_cast<double>(attrs.epsilon));
+    if (c.outputs() > 4)
+      store_wide(c.out(4, c.in(4).shape()), 0, own_variance.data(), std::ssize(own_variance));
   }
   const int64_t cells = sizes.cells();
   for (int64_t row = 0; row < sizes.batch * sizes.channels; ++row) {
@@ -196,12 +206,22 @@ Values import_group_18(OnnxImport& c) {
 Values decompose_group(Graph& graph, const Node& node) {
   const auto& attrs = *node.as<GroupNormalization>();
   Value* x = node.in[0];
-  if (attrs.channels_last || !x->type.shape) return {};
+  if (!x->type.shape) return {};
   const DType dtype = wide_type(*x);
+  const size_t rank = x->type.shape->size();
+  const auto turned = [&](Value* value, size_t from, size_t to) {
+    if (!attrs.channels_last) return value;
+    std::vector<int64_t> perm(rank);
+    std::iota(perm.begin(), perm.end(), 0);
+    perm.erase(perm.begin() + static_cast<std::ptrdiff_t>(from));
+    perm.insert(perm.begin() + static_cast<std::ptrdiff_t>(to), static_cast<int64_t>(from));
+    return graph.add(Transpose{.perm = perm}, {value});
+  };
+  x = turned(x, rank - 1, 1);
   const auto ints = [&](std::vector<int64_t> values) {
     return graph.add_constant(Tensor::ints(values));
   };
-  std::vector<int64_t> by_channel(x->type.shape->size() - 1, 1);
+  std::vector<int64_t> by_channel(rank - 1, 1);
   by_channel[0] = -1;
   const auto parameter = [&](size_t i) {
     return as_type(graph, graph.add(Reshape{}, {node.in[i], ints(by_channel)}), dtype);
@@ -215,7 +235,8 @@ Values decompose_group(Graph& graph, const Node& node) {
   Value* normal = graph.add(Div{}, {centred, root});
   Value* shaped = graph.add(Reshape{}, {normal, graph.add(ShapeOf{}, {x})});
   Value* scaled = graph.add(Mul{}, {shaped, parameter(1)});
-  return {as_type(graph, graph.add(Add{}, {scaled, parameter(2)}), x->type.dtype)};
+  Value* y = as_type(graph, graph.add(Add{}, {scaled, parameter(2)}), x->type.dtype);
+  return {turned(y, 1, rank - 1)};
 }
 
 void reference_group(Call& c) {
@@ -243,6 +264,7 @@ const Op BatchNormalization::op{
     .attrs = &AttrsOf<BatchNormalization>::info,
     .infer = infer_batch,
     .reference = reference_batch,
+    .gradient = gradient_batch_norm,
     .onnx = {{"BatchNormalization", 14},
              {.type = "BatchNormalization",
               .until = 13,
@@ -254,6 +276,7 @@ const Op InstanceNormalization::op{
     .attrs = &AttrsOf<InstanceNormalization>::info,
     .infer = infer_instance,
     .reference = reference_instance,
+    .decompose = decompose_instance_norm,
     .onnx = {{"InstanceNormalization", 6},
              {.type = "InstanceNormalization", .until = 5, .import = import_old_instance}},
 };
@@ -269,9 +292,11 @@ const Op GroupNormalization::op{
 
 namespace ops {
 void define_norm(OpRegistry& registry) {
-  for (const Op* op : {&BatchNormalization::op, &InstanceNormalization::op, &GroupNormalization::op,
-                       &LayerNormalization::op, &RMSNormalization::op, &LpNormalization::op,
-                       &MeanVarianceNormalization::op})
+  for (const Op* op :
+       {&BatchNormalization::op, &BatchNormalizationBackward::op, &InstanceNormalization::op,
+        &GroupNormalization::op, &LayerNormalization::op, &LayerNormalizationBackward::op,
+        &RMSNormalization::op, &RMSNormalizationBackward::op, &LpNormalization::op,
+        &MeanVarianceNormalization::op})
     registry.add(*op);
   define_norm_contrib(registry);
 }

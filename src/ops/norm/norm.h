@@ -6,7 +6,8 @@ namespace dais {
 
 /// Per-channel normalisation. Inputs: X [N, C, ...], scale, B, mean, var, each [C]. Without
 /// training_mode only Y is given, by the mean and variance given. With it the batch's own are used,
-/// and outputs 1 and 2 are input * momentum + batch's * (1 - momentum).
+/// and outputs 1 and 2 are input * momentum + batch's * (1 - momentum); outputs 3 and 4 (not of
+/// ONNX) are the batch's mean and inverse deviation, which the gradient needs.
 struct BatchNormalization {
   float epsilon = 1e-5f;
   float momentum = 0.9f;
@@ -17,6 +18,15 @@ struct BatchNormalization {
                  field("momentum", &BatchNormalization::momentum),
                  field("training_mode", &BatchNormalization::training_mode),
                  field("channels_last", &BatchNormalization::channels_last)};
+  static const Op op;
+};
+
+/// The gradient of BatchNormalization in training_mode. Inputs: dy, X, scale, and the mean and
+/// inverse deviation of the batch. Outputs: dX, dscale, dB.
+struct BatchNormalizationBackward {
+  bool channels_last = false;
+  static constexpr auto fields =
+      std::tuple{field("channels_last", &BatchNormalizationBackward::channels_last)};
   static const Op op;
 };
 
@@ -54,6 +64,14 @@ struct LayerNormalization {
   static const Op op;
 };
 
+/// Inputs: dy, X, Scale, Mean, InvStdDev. Outputs: dX, dScale, and the gradient of a B of Scale's
+/// shape.
+struct LayerNormalizationBackward {
+  int64_t axis = -1;
+  static constexpr auto fields = std::tuple{field("axis", &LayerNormalizationBackward::axis)};
+  static const Op op;
+};
+
 /// LayerNormalization without the mean: x / sqrt(mean(x * x) + epsilon) * scale.
 /// Outputs: Y, InvStdDev?.
 struct RMSNormalization {
@@ -63,6 +81,13 @@ struct RMSNormalization {
   static constexpr auto fields = std::tuple{field("axis", &RMSNormalization::axis),
                                             field("epsilon", &RMSNormalization::epsilon),
                                             field("stash_type", &RMSNormalization::stash_type)};
+  static const Op op;
+};
+
+/// Inputs: dy, X, Scale, InvStdDev. Outputs: dX, dScale.
+struct RMSNormalizationBackward {
+  int64_t axis = -1;
+  static constexpr auto fields = std::tuple{field("axis", &RMSNormalizationBackward::axis)};
   static const Op op;
 };
 

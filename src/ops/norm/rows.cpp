@@ -10,6 +10,7 @@
 #include "ops/norm/norm.h"
 #include "ops/parts.h"
 #include "ops/reduce/reduce.h"
+#include "ops/norm/norm_gradient.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
 
@@ -217,6 +218,7 @@ const Op LayerNormalization::op{
     .attrs = &AttrsOf<LayerNormalization>::info,
     .infer = infer_rows<LayerNormalization>,
     .reference = reference_layer,
+    .gradient = gradient_layer_norm,
     .onnx = {{"LayerNormalization"}, {.type = "LayerNormalization", .domain = "com.microsoft"}},
 };
 const Op RMSNormalization::op{
@@ -225,6 +227,7 @@ const Op RMSNormalization::op{
     .infer = infer_rows<RMSNormalization>,
     .reference = reference_rms,
     .decompose = decompose_rms,
+    .gradient = gradient_rms_norm,
     .onnx = {{"RMSNormalization", 23},
              {.type = "SimplifiedLayerNormalization", .import = import_simplified},
              {.type = "SimplifiedLayerNormalization",
@@ -236,6 +239,7 @@ const Op LpNormalization::op{
     .attrs = &AttrsOf<LpNormalization>::info,
     .infer = infer_lp,
     .reference = reference_lp,
+    .gradient = gradient_lp_norm,
     .onnx = {{"LpNormalization"}},
 };
 const Op MeanVarianceNormalization::op{
@@ -243,6 +247,7 @@ const Op MeanVarianceNormalization::op{
     .attrs = &AttrsOf<MeanVarianceNormalization>::info,
     .infer = infer_mean_variance,
     .reference = reference_mean_variance,
+    .gradient = gradient_mean_variance,
     .onnx = {{"MeanVarianceNormalization", 9},
              {.type = "MeanVarianceNormalization", .until = 8, .import = import_old_mean_variance}},
 };

@@ -6,7 +6,11 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/elementwise/elements.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/gradient.h"
 #include "ops/pad/mapped_copy.h"
+#include "ops/reduce/reduce.h"
 
 namespace dais {
 namespace {
@@ -77,30 +81,51 @@ int64_t padded_size(const Call& c, size_t axis, int64_t size, int64_t before, in
   return out;
 }
 
-void reference(Call& c) {
-  const Tensor& x = c.in(0);
-  const auto& mode = c.attrs<Pad>().mode;
+/// Data and result of a padding.
+struct Padding {
+  Dims pads;
+  Shape from, to;
+};
+
+/// Pads are input 1 or 2, axes input 3.
+Padding padding_of(const Call& c, const Shape& from, size_t pads_input) {
   std::vector<int64_t> axes;
   if (c.has(3)) axes = c.in(3).to_ints();
-  const Dims pads = full_pads(c, dims_of(c.in(1).to_ints()), c.has(3) ? &axes : nullptr, x.rank());
-  Shape shape;
-  for (size_t axis = 0; axis < x.rank(); ++axis)
-    shape.push_back(padded_size(c, axis, x.shape()[axis], *pads[axis].constant(),
-                                *pads[x.rank() + axis].constant()));
-  Tensor& y = c.out(0, shape);
-  if (y.elements() == 0) return;
-  IndexMaps maps(x.rank());
-  for (size_t axis = 0; axis < x.rank(); ++axis) {
-    const int64_t before = *pads[axis].constant(), after = *pads[x.rank() + axis].constant();
+  Padding out{
+      full_pads(c, dims_of(c.in(pads_input).to_ints()), c.has(3) ? &axes : nullptr, from.rank()),
+      from,
+      {}};
+  for (size_t axis = 0; axis < from.rank(); ++axis)
+    out.to.push_back(padded_size(c, axis, from[axis], *out.pads[axis].constant(),
+                                 *out.pads[from.rank() + axis].constant()));
+  return out;
+}
+
+/// Which element of the data each one of the result shows. For results that are not empty.
+IndexMaps maps_of(const Call& c, const Padding& padding, const std::string& mode) {
+  const size_t rank = padding.from.rank();
+  IndexMaps maps(rank);
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t before = *padding.pads[axis].constant();
+    const int64_t after = *padding.pads[rank + axis].constant();
     const int64_t first = std::max<int64_t>(0, -before);
-    const int64_t kept = x.shape()[axis] - first - std::max<int64_t>(0, -after);
+    const int64_t kept = padding.from[axis] - first - std::max<int64_t>(0, -after);
     if (kept <= 0 && mode != "constant")
       c.fail("axis " + std::to_string(axis) + " has nothing left to repeat");
-    for (int64_t i = 0; i < shape[axis]; ++i) {
+    for (int64_t i = 0; i < padding.to[axis]; ++i) {
       const int64_t from = source_index(mode, i - std::max<int64_t>(0, before), kept);
       maps[axis].push_back(from < 0 ? -1 : from + first);
     }
   }
+  return maps;
+}
+
+void reference(Call& c) {
+  const Tensor& x = c.in(0);
+  const Padding padding = padding_of(c, x.shape(), 1);
+  Tensor& y = c.out(0, padding.to);
+  if (y.elements() == 0) return;
+  const IndexMaps maps = maps_of(c, padding, c.attrs<Pad>().mode);
   Tensor fill;
   if (c.has(2)) {
     fill = c.in(2);
@@ -108,6 +133,63 @@ void reference(Call& c) {
       c.fail("the padding value " + fill.describe() + " is not one element of the data's type");
   }
   copy_mapped(x, maps, fill, y);
+}
+
+void infer_backward(Inference& c) {
+  c.set(0, c.dtype(0));
+  if (const auto sizes = c.known(1)) return c.set(0, c.dtype(0), *sizes);
+  Dims out;
+  for (size_t axis = 0; axis < c.rank(0); ++axis) out.push_back(c.fresh());
+  c.set(0, c.dtype(0), out);
+}
+
+/// Adds dy to where each of its elements came from.
+void reference_backward(Call& c) {
+  const Tensor& dy = c.in(0);
+  const Padding padding = padding_of(c, Shape(c.in(1).to_ints()), 2);
+  c.require(dy.shape() == padding.to, "dy is not of the padded shape");
+  std::vector<double> sums(static_cast<size_t>(padding.from.elements()));
+  const auto values = widen<double>(dy);
+  const Shape strides = strides_of(padding.from);
+  const IndexMaps maps =
+      values.empty() ? IndexMaps{} : maps_of(c, padding, c.attrs<PadBackward>().mode);
+  std::vector<int64_t> index(dy.rank());
+  for (const double value : values) {
+    int64_t to = 0;
+    for (size_t axis = 0; axis < index.size() && to >= 0; ++axis) {
+      const int64_t from = maps[axis][static_cast<size_t>(index[axis])];
+      to = from < 0 ? -1 : to + from * strides[axis];
+    }
+    if (to >= 0) sums[static_cast<size_t>(to)] += value;
+    for (size_t axis = index.size(); axis-- > 0;) {
+      if (++index[axis] < dy.shape()[axis]) break;
+      index[axis] = 0;
+    }
+  }
+  store_elements(c.out(0, padding.from), 0, 1, padding.from.elements(), sums.data());
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  Value* axes = n.has(3) ? n.in[3] : nullptr;
+  const std::string& mode = n.as<Pad>()->mode;
+  Values out(n.in.size(), nullptr);
+  if (mode != "constant") {
+    out[0] = g.add(PadBackward{mode}, {dy[0], sizes_of(g, n.in[0]), n.in[1], axes});
+    return out;
+  }
+  // Removing what was added, and the other way round.
+  Value* opposite = g.add(Neg{}, {n.in[1]});
+  out[0] = g.add(Pad{}, {dy[0], opposite, nullptr, axes});
+  if (!n.has(2) || n.in[2]->constant()) return out;
+  // The value's share is what the data does not get.
+  const auto sum = [&](Value* x) { return Term(g, g.add(ReduceSum{.keepdims = false}, {x})); };
+  out[2] = reshape_like(g, sum(dy[0]) - sum(out[0]), n.in[2]);
+  return out;
+}
+
+Values gradient_backward(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const Pad attrs{n.as<PadBackward>()->mode};
+  return {g.add(attrs, {dy[0], n.in[2], nullptr, n.has(3) ? n.in[3] : nullptr})};
 }
 
 /// Pads and value were attributes before opset 11; opset 1 called the former "paddings".
@@ -124,12 +206,25 @@ const Op Pad::op{
     .attrs = &AttrsOf<Pad>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{.type = "Pad", .since = 1, .until = 10, .import = import_1},
              {"Pad", 11},
              {.type = "Pad", .domain = "com.microsoft"}},
 };
 
+const Op PadBackward::op{
+    .name = "pad_backward",
+    .attrs = &AttrsOf<PadBackward>::info,
+    .infer = infer_backward,
+    .reference = reference_backward,
+    .gradient = gradient_backward,
+    .onnx = {{.type = "PadBackward", .domain = "dais"}},
+};
+
 namespace ops {
-void define_pad(OpRegistry& registry) { registry.add(Pad::op); }
+void define_pad(OpRegistry& registry) {
+  registry.add(Pad::op);
+  registry.add(PadBackward::op);
+}
 }  // namespace ops
 }  // namespace dais

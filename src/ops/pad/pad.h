@@ -13,4 +13,11 @@ struct Pad {
   static const Op op;
 };
 
+/// (dy, sizes: i64 list, pads, axes?): the gradient of Pad with respect to data of those sizes.
+struct PadBackward {
+  std::string mode = "constant";
+  static constexpr auto fields = std::tuple{field("mode", &PadBackward::mode)};
+  static const Op op;
+};
+
 }  // namespace dais

@@ -4,17 +4,11 @@
 
 #include "base/threads.h"
 #include "ir/onnx_import.h"
+#include "ops/pool/pool_sizes.h"
 #include "ops/wide.h"
-#include "ops/window.h"
 
 namespace dais {
 namespace {
-
-template <typename S, typename Context>
-Window window_of(const Context& c, const S& attrs) {
-  return make_window(c, attrs.kernel_shape, attrs.strides, attrs.dilations, attrs.pads,
-                     attrs.auto_pad, attrs.ceil_mode);
-}
 
 template <typename S>
 void infer_windows(Inference& c) {
@@ -23,7 +17,7 @@ void infer_windows(Inference& c) {
   c.set(1, DType::i64);
   const Dims& x = c.shape(0);
   c.require(x.size() >= 3, "X must have at least one spatial axis");
-  const Window window = window_of(c, attrs);
+  const Window window = pool_window(c, attrs);
   c.require(window.rank() + 2 == x.size(), "kernel_shape must have one entry per spatial axis");
   Dims space = space_of(x, attrs.channels_last);
   for (size_t axis = 0; axis < space.size(); ++axis)
@@ -34,31 +28,9 @@ void infer_windows(Inference& c) {
   c.set(1, DType::i64, out);
 }
 
-struct Sizes {
-  Window window;
-  Activation x, y;
-  std::vector<int64_t> begin;
-  Taps taps;
-};
-
-template <typename S>
-Sizes sizes_of(const Call& c, const S& attrs) {
-  Sizes out{.window = window_of(c, attrs), .x = {}, .y = {}, .begin = {}, .taps = {}};
-  const Tensor& x = c.in(0);
-  c.require(x.rank() >= 3 && out.window.rank() + 2 == x.rank(),
-            "kernel_shape must have one entry per spatial axis");
-  out.x = out.y = Activation(x.shape(), attrs.channels_last);
-  for (size_t axis = 0; axis < out.window.rank(); ++axis) {
-    out.y.space[axis] = out.window.positions(axis, out.x.space[axis]);
-    out.begin.push_back(out.window.pad_begin(axis, out.x.space[axis], out.y.space[axis]));
-  }
-  out.taps = make_taps(out.window, out.begin, out.x.space, out.y.space);
-  return out;
-}
-
 /// Starts every window of every plane at `start` and folds its elements in: fold(sum, element).
 template <typename Fold>
-std::vector<double> fold_windows(const Sizes& s, const std::vector<double>& x, double start,
+std::vector<double> fold_windows(const PoolSizes& s, const std::vector<double>& x, double start,
                                  Fold&& fold) {
   const int64_t planes = s.x.batch * s.x.channels, step = s.taps.step;
   const int64_t x_cells = s.x.cells(), y_cells = s.y.cells();
@@ -85,7 +57,7 @@ int64_t column_major(const std::vector<int64_t>& space, int64_t cell) {
 
 /// Maxima, and where they are, as numbers of elements in channels-first order.
 template <typename T>
-void max_windows(const Sizes& s, const std::vector<T>& x, int64_t order, std::vector<T>& out,
+void max_windows(const PoolSizes& s, const std::vector<T>& x, int64_t order, std::vector<T>& out,
                  std::vector<int64_t>& indices) {
   const int64_t planes = s.x.batch * s.x.channels, step = s.taps.step;
   const int64_t x_cells = s.x.cells(), y_cells = s.y.cells();
@@ -116,7 +88,7 @@ void max_windows(const Sizes& s, const std::vector<T>& x, int64_t order, std::ve
 
 void reference_max(Call& c) {
   const auto& attrs = c.attrs<MaxPool>();
-  const Sizes sizes = sizes_of(c, attrs);
+  const PoolSizes sizes = pool_sizes(c, attrs, c.in(0).shape());
   const Tensor& x = c.in(0);
   const Shape shape = sizes.y.shape(attrs.channels_last);
   Tensor& y = c.out(0, shape);
@@ -145,52 +117,20 @@ void reference_max(Call& c) {
   store_wide(c.out(1, DType::i64, shape), 0, indices.data(), shape.elements());
 }
 
-/// How many cells of the window at `position` lie within the padded axis.
-int64_t cells_within(const Sizes& s, size_t axis, int64_t position) {
-  const Window& w = s.window;
-  const bool given = w.padding == Window::Padding::given;
-  const int64_t start = position * w.strides[axis] - s.begin[axis];
-  const int64_t end_pad =
-      given ? w.pads[w.rank() + axis]
-            : std::max<int64_t>((s.y.space[axis] - 1) * w.strides[axis] + w.extent(axis) -
-                                    s.x.space[axis] - s.begin[axis],
-                                0);
-  const int64_t limit = s.x.space[axis] + end_pad;
-  return std::clamp<int64_t>((limit - start + w.dilations[axis] - 1) / w.dilations[axis], 0,
-                             w.kernel[axis]);
-}
-
-std::vector<double> divisors(const Sizes& s, bool include_pad) {
-  std::vector<double> out(static_cast<size_t>(s.y.cells()), include_pad ? 1 : 0);
-  if (!include_pad) {
-    for (const Tap& tap : s.taps.list)
-      for (int64_t i = 0; i < tap.count; ++i) ++out[static_cast<size_t>(tap.out + i)];
-    return out;
-  }
-  int64_t inner = 1;
-  for (size_t axis = s.window.rank(); axis-- > 0;) {
-    const int64_t size = s.y.space[axis];
-    for (size_t i = 0; i < out.size(); ++i)
-      out[i] *= static_cast<double>(cells_within(s, axis, static_cast<int64_t>(i) / inner % size));
-    inner *= size;
-  }
-  return out;
-}
-
 void reference_average(Call& c) {
   const auto& attrs = c.attrs<AveragePool>();
-  const Sizes sizes = sizes_of(c, attrs);
+  const PoolSizes sizes = pool_sizes(c, attrs, c.in(0).shape());
   Tensor& y = c.out(0, sizes.y.shape(attrs.channels_last));
   auto out = fold_windows(sizes, load_channels_first<double>(c.in(0), attrs.channels_last), 0,
                           [](double& sum, double value) { sum += value; });
-  const auto counts = divisors(sizes, attrs.count_include_pad);
+  const auto counts = pool_divisors(sizes, attrs.count_include_pad);
   for (size_t i = 0; i < out.size(); ++i) out[i] /= counts[i % counts.size()];
   store_channels_first(y, std::move(out), attrs.channels_last);
 }
 
 void reference_lp(Call& c) {
   const auto& attrs = c.attrs<LpPool>();
-  const Sizes sizes = sizes_of(c, attrs);
+  const PoolSizes sizes = pool_sizes(c, attrs, c.in(0).shape());
   c.require(attrs.p >= 1, "p must be positive");
   const auto p = static_cast<double>(attrs.p);
   Tensor& y = c.out(0, sizes.y.shape(attrs.channels_last));
@@ -269,6 +209,7 @@ const Op MaxPool::op{
     .attrs = &AttrsOf<MaxPool>::info,
     .infer = infer_windows<MaxPool>,
     .reference = reference_max,
+    .gradient = gradient_max_pool,
     .onnx = {{"MaxPool"}},
 };
 const Op AveragePool::op{
@@ -276,6 +217,7 @@ const Op AveragePool::op{
     .attrs = &AttrsOf<AveragePool>::info,
     .infer = infer_windows<AveragePool>,
     .reference = reference_average,
+    .gradient = gradient_average_pool,
     .onnx = {{"AveragePool"}},
 };
 const Op LpPool::op{
@@ -283,6 +225,7 @@ const Op LpPool::op{
     .attrs = &AttrsOf<LpPool>::info,
     .infer = infer_windows<LpPool>,
     .reference = reference_lp,
+    .gradient = gradient_lp_pool,
     .onnx = {{"LpPool", 2}, {.type = "LpPool", .until = 1, .import = import_lp}},
 };
 const Op GlobalAveragePool::op{
@@ -290,6 +233,7 @@ const Op GlobalAveragePool::op{
     .attrs = &AttrsOf<GlobalAveragePool>::info,
     .infer = infer_global<GlobalAveragePool>,
     .reference = reference_global_average,
+    .gradient = gradient_global_average,
     .onnx = {{"GlobalAveragePool"}},
 };
 const Op GlobalMaxPool::op{
@@ -297,6 +241,7 @@ const Op GlobalMaxPool::op{
     .attrs = &AttrsOf<GlobalMaxPool>::info,
     .infer = infer_global<GlobalMaxPool>,
     .reference = reference_global_max,
+    .gradient = gradient_global_max,
     .onnx = {{"GlobalMaxPool"}},
 };
 const Op GlobalLpPool::op{
@@ -304,13 +249,15 @@ const Op GlobalLpPool::op{
     .attrs = &AttrsOf<GlobalLpPool>::info,
     .infer = infer_global<GlobalLpPool>,
     .reference = reference_global_lp,
+    .gradient = gradient_global_lp,
     .onnx = {{"GlobalLpPool", 2}, {.type = "GlobalLpPool", .until = 1, .import = import_lp}},
 };
 
 namespace ops {
 void define_pool(OpRegistry& registry) {
-  for (const Op* op : {&MaxPool::op, &AveragePool::op, &LpPool::op, &GlobalAveragePool::op,
-                       &GlobalMaxPool::op, &GlobalLpPool::op})
+  for (const Op* op :
+       {&MaxPool::op, &MaxPoolBackward::op, &AveragePool::op, &AveragePoolBackward::op, &LpPool::op,
+        &GlobalAveragePool::op, &GlobalMaxPool::op, &GlobalLpPool::op})
     registry.add(*op);
 }
 }  // namespace ops

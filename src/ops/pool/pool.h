@@ -21,6 +21,44 @@ struct MaxPool {
   static const Op op;
 };
 
+/// (dy, X, Y): the gradient of MaxPool. Each window hands dy to its first element that equals Y.
+struct MaxPoolBackward {
+  std::string auto_pad = "NOTSET";
+  bool ceil_mode = false;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
+  bool channels_last = false;
+  static constexpr auto fields =
+      std::tuple{field("auto_pad", &MaxPoolBackward::auto_pad),
+                 field("ceil_mode", &MaxPoolBackward::ceil_mode),
+                 field("dilations", &MaxPoolBackward::dilations),
+                 field("kernel_shape", &MaxPoolBackward::kernel_shape),
+                 field("pads", &MaxPoolBackward::pads),
+                 field("strides", &MaxPoolBackward::strides),
+                 field("channels_last", &MaxPoolBackward::channels_last)};
+  static const Op op;
+};
+
+/// (dy, sizes of X: i64 list): the gradient of AveragePool, or of the sum of each window.
+struct AveragePoolBackward {
+  std::string auto_pad = "NOTSET";
+  bool ceil_mode = false;
+  bool count_include_pad = false;
+  std::vector<int64_t> dilations = {}, kernel_shape = {}, pads = {}, strides = {};
+  bool channels_last = false;
+  bool sum = false;
+  static constexpr auto fields =
+      std::tuple{field("auto_pad", &AveragePoolBackward::auto_pad),
+                 field("ceil_mode", &AveragePoolBackward::ceil_mode),
+                 field("count_include_pad", &AveragePoolBackward::count_include_pad),
+                 field("dilations", &AveragePoolBackward::dilations),
+                 field("kernel_shape", &AveragePoolBackward::kernel_shape),
+                 field("pads", &AveragePoolBackward::pads),
+                 field("strides", &AveragePoolBackward::strides),
+                 field("channels_last", &AveragePoolBackward::channels_last),
+                 field("sum", &AveragePoolBackward::sum)};
+  static const Op op;
+};
+
 /// The mean of each window: over real elements, or with count_include_pad over all cells that lie
 /// within the padded input.
 struct AveragePool {

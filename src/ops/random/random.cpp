@@ -13,6 +13,7 @@
 #include "ops/elementwise/elements.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/generate/generate.h"
+#include "ops/gradient.h"
 #include "ops/shape/shape.h"
 
 namespace dais {
@@ -36,6 +37,16 @@ Philox generator(const Call& c, const std::optional<Seed>& seed) {
 void check_float(Inference& c, DType dtype) {
   if (!is_float(dtype))
     c.fail("random numbers of element type " + std::string(dtype_name(dtype)) + " are not defined");
+}
+
+/// Every node and every step has a stream of its own.
+Philox dropout_generator(const Call& c) {
+  const auto& attrs = c.attrs<Dropout>();
+  if (!attrs.seed || !c.has(3)) return generator(c, attrs.seed);
+  c.require(c.in(3).elements() == 1, "the step is not one number");
+  const auto step = static_cast<uint64_t>(c.in(3).to_ints()[0]);
+  return Philox(static_cast<uint64_t>(*attrs.seed),
+                (static_cast<uint64_t>(attrs.stream) << 40) ^ step);
 }
 
 template <typename Draw>
@@ -149,7 +160,7 @@ void reference_dropout(Call& c) {
   const bool training = c.has(2) && c.in(2).elements() > 0 && c.in(2).to_double() != 0;
   const double ratio = !training ? 0 : c.has(1) ? c.in(1).to_double() : 0.5;
   c.require(ratio >= 0 && ratio <= 1, "the ratio is not between 0 and 1");
-  const Philox random = generator(c, c.attrs<Dropout>().seed);
+  const Philox random = dropout_generator(c);
   auto keep = [&](size_t i) { return ratio == 0 || random.uniform(i) >= ratio; };
   auto values = widen<double>(x);
   const double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
@@ -160,6 +171,30 @@ void reference_dropout(Call& c) {
   if (c.outputs() < 2) return;
   auto mask = c.out(1, x.shape()).data<bool>();
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = keep(i);
+}
+
+/// With a seed the same node drops the same elements of dy; else the mask has to be kept.
+Values gradient_dropout(Graph& g, const Node& n, std::span<Value* const> given) {
+  Values in = n.in;
+  in[0] = given[0];
+  Values out(n.in.size(), nullptr);
+  if (n.as<Dropout>()->seed) {
+    out[0] = g.add(*n.as<Dropout>(), in);
+    return out;
+  }
+  need_outputs(g, n, 2);
+  const Term dy(g, given[0]), mask(g, n.outs[1]);
+  if (n.has(1) && !n.in[1]->constant())
+    no_gradient(n, "its ratio is not a constant", "Give the node a seed");
+  const double ratio = n.has(1) ? n.in[1]->constant()->to_double() : 0.5;
+  Term kept = where(mask, dy / (1 - ratio), 0);
+  // Outside training nothing is scaled.
+  if (!n.has(2))
+    kept = dy;
+  else
+    kept = where(Term(g, n.in[2]), kept, dy);
+  out[0] = kept;
+  return out;
 }
 
 /// Outside training the elements pass as they are, and the mask is all true; before opset 10 it was
@@ -239,6 +274,7 @@ const Op Dropout::op{
     .attrs = &AttrsOf<Dropout>::info,
     .infer = infer_dropout,
     .reference = reference_dropout,
+    .gradient = gradient_dropout,
     .onnx = {{.type = "Dropout", .import = import_dropout, .export_as = export_plainly}},
     .pure = false,
 };

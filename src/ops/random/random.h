@@ -77,11 +77,15 @@ struct Multinomial {
   static const Op op;
 };
 
-/// (x, ratio?, training_mode?) → (y, mask: bool). Outside training y is x and the mask true; in
-/// training elements are dropped with probability ratio (0.5 when left out), the others scaled.
+/// (x, ratio?, training_mode?, step?) → (y, mask: bool). Outside training y is x and the mask true;
+/// in training elements are dropped with probability ratio (0.5 when left out), the others scaled.
+/// `step` (i64 scalar) and `stream` (not of ONNX) choose other numbers for each training step and
+/// each node; with a seed the same four give the same mask, which the gradient relies on.
 struct Dropout {
   std::optional<int64_t> seed = {};
-  static constexpr auto fields = std::tuple{field("seed", &Dropout::seed)};
+  int64_t stream = 0;
+  static constexpr auto fields =
+      std::tuple{field("seed", &Dropout::seed), field("stream", &Dropout::stream)};
   static const Op op;
 };
 

@@ -8,6 +8,7 @@
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/elementwise/elements.h"
+#include "ops/reduce/reduce_gradient.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -294,6 +295,7 @@ Op make_reduce(Reduction reduction, const AttrsInfo* attrs) {
       .attrs = attrs,
       .infer = infer,
       .reference = reference,
+      .gradient = gradient_reduce,
       .onnx = {{.type = row.onnx,
                 .until = row.axes_input_since - 1,
                 .import = import_axes_attribute,
@@ -305,6 +307,7 @@ Op make_reduce(Reduction reduction, const AttrsInfo* attrs) {
 namespace ops {
 void define_reduce(OpRegistry& registry) {
   for (const auto& row : kRows) registry.add(*row.op);
+  registry.add(SumTo::op);
   define_scans(registry);
 }
 }  // namespace ops

@@ -44,6 +44,13 @@ using ReduceLogSum = ReduceBy<Reduction::log_sum>;
 using ReduceLogSumExp = ReduceBy<Reduction::log_sum_exp>;
 using ReduceSumSquare = ReduceBy<Reduction::sum_square>;
 
+/// (x, sizes: i64 list): x summed so far that it has those sizes, to which 1s and leading axes were
+/// broadcast: the gradient of broadcasting where sizes are known only while running.
+struct SumTo {
+  static constexpr auto fields = std::tuple{};
+  static const Op op;
+};
+
 /// Which reduction an op performs; nothing for other ops.
 std::optional<Reduction> reduction_of(const Op& op);
 /// The attributes of any ReduceBy node.
@@ -85,6 +92,15 @@ struct CumProd {
   bool reverse = false;
   static constexpr auto fields =
       std::tuple{field("exclusive", &CumProd::exclusive), field("reverse", &CumProd::reverse)};
+  static const Op op;
+};
+
+/// (dy, x, axis): the gradient of CumProd; zeros in x are no obstacle.
+struct CumProdBackward {
+  bool exclusive = false;
+  bool reverse = false;
+  static constexpr auto fields = std::tuple{field("exclusive", &CumProdBackward::exclusive),
+                                            field("reverse", &CumProdBackward::reverse)};
   static const Op op;
 };
 

@@ -3,6 +3,7 @@
 #include "ir/inference.h"
 #include "ops/elementwise/elements.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reduce/reduce_gradient.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -115,6 +116,43 @@ void reference_cum_prod(Call& c) {
   });
 }
 
+/// Each element's gradient is the product of those before it times the rest, which follows a
+/// recursion from the end: rest(j) = dy(j) + x(j+1) rest(j+1), or for exclusive products
+/// rest(j) = dy(j+1) + x(j+1) rest(j+1).
+void reference_cum_prod_backward(Call& c) {
+  const auto& attrs = c.attrs<CumProdBackward>();
+  const Tensor &dy = c.in(0), &x = c.in(1);
+  c.require(dy.shape() == x.shape(), "dy and x must have the same shape");
+  const AxisSplit split = split_axis(x.shape(), normalize_axis(c.in(2).to_ints().at(0), x.rank()));
+  const auto from = widen<double>(dy), values = widen<double>(x);
+  std::vector<double> out(values.size());
+  for (int64_t o = 0; o < split.outer; ++o)
+    for (int64_t i = 0; i < split.inner; ++i) {
+      const auto at = [&](int64_t k) {
+        const int64_t place = attrs.reverse ? split.size - 1 - k : k;
+        return static_cast<size_t>((o * split.size + place) * split.inner + i);
+      };
+      double rest = 0;
+      for (int64_t k = split.size; k-- > 0;) {
+        const bool last = k + 1 == split.size;
+        const double given = !attrs.exclusive ? from[at(k)] : last ? 0 : from[at(k + 1)];
+        rest = given + (last ? 0 : values[at(k + 1)] * rest);
+        out[at(k)] = rest;
+      }
+      double before = 1;
+      for (int64_t k = 0; k < split.size; ++k) {
+        out[at(k)] *= before;
+        before *= values[at(k)];
+      }
+    }
+  store_elements(c.out(0, x.shape()), 0, 1, x.elements(), out.data());
+}
+
+void infer_like_second(Inference& c) {
+  c.set(0, c.dtype(1));
+  c.set(0, c.dtype(1), c.shape(1));
+}
+
 }  // namespace
 
 const Op ArgMax::op{
@@ -136,6 +174,7 @@ const Op CumSum::op{
     .attrs = &AttrsOf<CumSum>::info,
     .infer = infer_cumulative,
     .reference = reference_cum_sum,
+    .gradient = gradient_cum_sum,
     .onnx = {{"CumSum", 11}},
 };
 const Op CumProd::op{
@@ -143,11 +182,21 @@ const Op CumProd::op{
     .attrs = &AttrsOf<CumProd>::info,
     .infer = infer_cumulative,
     .reference = reference_cum_prod,
+    .gradient = gradient_cum_prod,
     .onnx = {{"CumProd", 26}},
 };
 
+const Op CumProdBackward::op{
+    .name = "cum_prod_backward",
+    .attrs = &AttrsOf<CumProdBackward>::info,
+    .infer = infer_like_second,
+    .reference = reference_cum_prod_backward,
+    .onnx = {{.type = "CumProdBackward", .domain = "dais"}},
+};
+
 void define_scans(OpRegistry& registry) {
-  for (const Op* op : {&ArgMax::op, &ArgMin::op, &CumSum::op, &CumProd::op}) registry.add(*op);
+  for (const Op* op : {&ArgMax::op, &ArgMin::op, &CumSum::op, &CumProd::op, &CumProdBackward::op})
+    registry.add(*op);
 }
 
 }  // namespace dais

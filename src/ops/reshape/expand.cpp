@@ -1,6 +1,7 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
 #include "ops/reshape/reshape.h"
 #include "ops/transpose/strided_copy.h"
 
@@ -43,6 +44,10 @@ void reference(Call& c) {
   copy_strided(shape, x, 0, broadcast_strides(x.shape(), shape), y, 0, dense_steps(shape));
 }
 
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  return {reduce_to(g, dy[0], n.in[0])};
+}
+
 }  // namespace
 
 const Op Expand::op{
@@ -50,6 +55,7 @@ const Op Expand::op{
     .attrs = &AttrsOf<Expand>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"Expand", 8}},
 };
 

@@ -6,6 +6,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
 #include "ops/kept.h"
 
 namespace dais {
@@ -185,6 +186,10 @@ Values import_reshape_1(OnnxImport& x) {
   return x.emit(Reshape{}, {x.input(0), x.ints(x.integers("shape"))});
 }
 
+Values gradient_view(Graph& g, const Node& n, std::span<Value* const> dy) {
+  return {reshape_like(g, dy[0], n.in[0])};
+}
+
 }  // namespace
 
 const Op Reshape::op{
@@ -192,6 +197,7 @@ const Op Reshape::op{
     .attrs = &AttrsOf<Reshape>::info,
     .infer = infer_reshape,
     .reference = reshape,
+    .gradient = gradient_view,
     .onnx = {{.type = "Reshape", .since = 1, .until = 4, .import = import_reshape_1},
              {"Reshape", 5}},
     .view = true,
@@ -202,6 +208,7 @@ const Op Flatten::op{
     .attrs = &AttrsOf<Flatten>::info,
     .infer = infer_flatten,
     .reference = flatten,
+    .gradient = gradient_view,
     .onnx = {{"Flatten"}},
     .view = true,
 };
@@ -211,6 +218,7 @@ const Op Squeeze::op{
     .attrs = &AttrsOf<Squeeze>::info,
     .infer = infer_squeeze,
     .reference = squeeze,
+    .gradient = gradient_view,
     .onnx = {{.type = "Squeeze", .since = 1, .until = 12, .import = import_axes<Squeeze>},
              {"Squeeze", 13}},
     .view = true,
@@ -221,6 +229,7 @@ const Op Unsqueeze::op{
     .attrs = &AttrsOf<Unsqueeze>::info,
     .infer = infer_unsqueeze,
     .reference = unsqueeze,
+    .gradient = gradient_view,
     .onnx = {{.type = "Unsqueeze", .since = 1, .until = 12, .import = import_axes<Unsqueeze>},
              {"Unsqueeze", 13}},
     .view = true,

@@ -6,6 +6,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
 #include "ops/transpose/strided_copy.h"
 
 namespace dais {
@@ -120,28 +121,71 @@ void infer(Inference& c) {
   c.set(0, c.dtype(0), out);
 }
 
-void reference(Call& c) {
-  const Tensor& x = c.in(0);
-  const auto starts = c.in(1).to_ints(), ends = c.in(2).to_ints();
-  std::optional<std::vector<int64_t>> axes, steps;
-  if (c.has(3)) axes = c.in(3).to_ints();
-  if (c.has(4)) steps = c.in(4).to_ints();
-  const Steps all = pair_steps(c, x.rank(), starts.size(), axes, steps);
-  if (ends.size() != starts.size()) c.fail("starts, ends, axes and steps differ in length");
-  Shape shape = x.shape();
-  Strides walk = dense_steps(x.shape());
-  const Shape strides = strides_of(x.shape());
+/// How the elements of a slice lie in what it is cut from.
+struct Cut {
+  Shape shape;  ///< of the slice
   int64_t origin = 0;
+  Strides walk;
+};
+
+/// Inputs from `first` on are starts, ends, axes? and steps?.
+Cut cut_of(const Call& c, const Shape& whole, size_t first) {
+  const auto starts = c.in(first).to_ints(), ends = c.in(first + 1).to_ints();
+  std::optional<std::vector<int64_t>> axes, steps;
+  if (c.has(first + 2)) axes = c.in(first + 2).to_ints();
+  if (c.has(first + 3)) steps = c.in(first + 3).to_ints();
+  const Steps all = pair_steps(c, whole.rank(), starts.size(), axes, steps);
+  if (ends.size() != starts.size()) c.fail("starts, ends, axes and steps differ in length");
+  Cut out{.shape = whole, .walk = dense_steps(whole)};
+  const Shape strides = strides_of(whole);
   for (size_t i = 0; i < starts.size(); ++i) {
     const size_t axis = all.axes[i];
-    const Range range = resolve(c, x.shape()[axis], starts[i], ends[i], all.steps[i]);
-    shape[axis] = *range.length.constant();
-    if (shape[axis] == 0) continue;
-    origin += *range.start.constant() * strides[axis];
-    walk[axis] = shape[axis] == 1 ? 0 : strides[axis] * all.steps[i];
+    const Range range = resolve(c, whole[axis], starts[i], ends[i], all.steps[i]);
+    const int64_t length = out.shape[axis] = *range.length.constant();
+    if (length == 0) continue;
+    out.origin += *range.start.constant() * strides[axis];
+    out.walk[axis] = length == 1 ? 0 : strides[axis] * all.steps[i];
   }
-  Tensor& y = c.out(0, shape);
-  if (shape.elements() > 0) copy_strided(shape, x, origin, walk, y, 0, dense_steps(shape));
+  return out;
+}
+
+void reference(Call& c) {
+  const Tensor& x = c.in(0);
+  const Cut cut = cut_of(c, x.shape(), 1);
+  Tensor& y = c.out(0, cut.shape);
+  if (cut.shape.elements() > 0)
+    copy_strided(cut.shape, x, cut.origin, cut.walk, y, 0, dense_steps(cut.shape));
+}
+
+void infer_backward(Inference& c) {
+  c.set(0, c.dtype(0));
+  if (const auto sizes = c.known(1)) return c.set(0, c.dtype(0), *sizes);
+  Dims out;
+  for (size_t axis = 0; axis < c.rank(0); ++axis) out.push_back(c.fresh());
+  c.set(0, c.dtype(0), out);
+}
+
+void reference_backward(Call& c) {
+  const Tensor& dy = c.in(0);
+  const Shape whole(c.in(1).to_ints());
+  const Cut cut = cut_of(c, whole, 2);
+  c.require(dy.shape() == cut.shape, "dy is not of the slice's shape");
+  Tensor& dx = c.out(0, whole);
+  std::fill_n(static_cast<char*>(dx.raw()), dx.bytes(), char{0});
+  if (cut.shape.elements() > 0)
+    copy_strided(cut.shape, dy, 0, dense_steps(cut.shape), dx, cut.origin, cut.walk);
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  Values in{dy[0], sizes_of(g, n.in[0])};
+  in.insert(in.end(), n.in.begin() + 1, n.in.end());
+  return {g.add(SliceBackward{}, in)};
+}
+
+Values gradient_backward(Graph& g, const Node& n, std::span<Value* const> dy) {
+  Values in{dy[0]};
+  in.insert(in.end(), n.in.begin() + 2, n.in.end());
+  return {g.add(Slice{}, in)};
 }
 
 /// Bounds were attributes before opset 10.
@@ -158,10 +202,23 @@ const Op Slice::op{
     .attrs = &AttrsOf<Slice>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{.type = "Slice", .since = 1, .until = 9, .import = import_1}, {"Slice", 10}},
 };
 
+const Op SliceBackward::op{
+    .name = "slice_backward",
+    .attrs = &AttrsOf<SliceBackward>::info,
+    .infer = infer_backward,
+    .reference = reference_backward,
+    .gradient = gradient_backward,
+    .onnx = {{.type = "SliceBackward", .domain = "dais"}},
+};
+
 namespace ops {
-void define_slice(OpRegistry& registry) { registry.add(Slice::op); }
+void define_slice(OpRegistry& registry) {
+  registry.add(Slice::op);
+  registry.add(SliceBackward::op);
+}
 }  // namespace ops
 }  // namespace dais

@@ -11,4 +11,11 @@ struct Slice {
   static const Op op;
 };
 
+/// (dy, sizes: i64 list, starts, ends, axes?, steps?): zeros of the given sizes with dy where a
+/// Slice with those bounds reads.
+struct SliceBackward {
+  static constexpr auto fields = std::tuple{};
+  static const Op op;
+};
+
 }  // namespace dais

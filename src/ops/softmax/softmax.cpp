@@ -6,6 +6,8 @@
 #include "base/threads.h"
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/gradient.h"
 #include "ops/softmax/flattened.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
@@ -48,6 +50,20 @@ void reference(Call& c) {
   store_wide(c.out(0, x.shape()), 0, values.data(), x.elements());
 }
 
+/// Needs only the output, so that the input can go early.
+Values gradient_softmax(Graph& g, const Node& n, std::span<Value* const> given) {
+  const Term y(g, n.outs[0]), dy(g, given[0]);
+  const Term weighted = y * dy;
+  const Term sum(g, sum_over(g, weighted, {n.as<Softmax>()->axis}, true));
+  return {weighted - y * sum};
+}
+
+Values gradient_log_softmax(Graph& g, const Node& n, std::span<Value* const> given) {
+  const Term y(g, n.outs[0]), dy(g, given[0]);
+  const Term sum(g, sum_over(g, dy, {n.as<LogSoftmax>()->axis}, true));
+  return {dy - apply<Exp>(y) * sum};
+}
+
 }  // namespace
 
 void softmax_row(double* row, int64_t count, int64_t step) {
@@ -60,6 +76,7 @@ const Op Softmax::op{
     .attrs = &AttrsOf<Softmax>::info,
     .infer = infer<Softmax>,
     .reference = reference<Softmax, softmax_row>,
+    .gradient = gradient_softmax,
     .onnx = {{"Softmax", 13},
              {.type = "Softmax", .until = 12, .import = import_flattened<Softmax>}},
 };
@@ -68,6 +85,7 @@ const Op LogSoftmax::op{
     .attrs = &AttrsOf<LogSoftmax>::info,
     .infer = infer<LogSoftmax>,
     .reference = reference<LogSoftmax, log_softmax_row>,
+    .gradient = gradient_log_softmax,
     .onnx = {{"LogSoftmax", 13},
              {.type = "LogSoftmax", .until = 12, .import = import_flattened<LogSoftmax>}},
 };

@@ -6,7 +6,9 @@
 #include "ir/inference.h"
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
+#include "ops/concat/concat.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
 #include "ops/transpose/strided_copy.h"
 
 namespace dais {
@@ -121,6 +123,13 @@ OnnxNode export_as(const Node& node, int64_t opset) {
   return out;
 }
 
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  Values parts(dy.begin(), dy.end());
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!parts[i]) parts[i] = filled_like(g, 0, n.outs[i]);
+  return {g.add(Concat{.axis = n.as<Split>()->axis}, parts), nullptr};
+}
+
 }  // namespace
 
 const Op Split::op{
@@ -128,6 +137,7 @@ const Op Split::op{
     .attrs = &AttrsOf<Split>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{.type = "Split", .since = 1, .until = 12, .import = import_1},
              {.type = "Split", .since = 13, .export_as = export_as}},
 };

@@ -3,8 +3,11 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
+#include "ops/concat/concat.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
 #include "ops/pad/mapped_copy.h"
+#include "ops/reshape/reshape.h"
 
 namespace dais {
 namespace {
@@ -64,6 +67,19 @@ Values import_1(OnnxImport& x) {
   return x.emit(Tile{}, {x.in[0], x.ints(repeats)});
 }
 
+/// The sum over the repetitions: each axis is seen as (repeats, size).
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const size_t rank = rank_for_gradient(n, n.in[0]);
+  if (rank == 0) return {dy[0], nullptr};
+  const auto column = [&](Value* list) { return g.add(Unsqueeze{}, {list, ints(g, {1})}); };
+  Value* pairs = g.add(Concat{.axis = 1}, {column(n.in[1]), column(sizes_of(g, n.in[0]))});
+  Value* sizes = g.add(Reshape{}, {pairs, ints(g, {static_cast<int64_t>(2 * rank)})});
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(2 * i));
+  Value* split = g.add(Reshape{.allowzero = true}, {dy[0], sizes});
+  return {sum_over(g, split, axes, false), nullptr};
+}
+
 }  // namespace
 
 const Op Tile::op{
@@ -71,6 +87,7 @@ const Op Tile::op{
     .attrs = &AttrsOf<Tile>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{.type = "Tile", .since = 1, .until = 5, .import = import_1}, {"Tile", 6}},
 };
 

@@ -39,6 +39,16 @@ void reference(Call& c) {
   copy_transposed(x, perm, c.out(0, shape));
 }
 
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  std::vector<int64_t> perm = n.as<Transpose>()->perm, back(perm.size());
+  const auto rank = static_cast<int64_t>(perm.size());
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t axis = perm[static_cast<size_t>(i)];
+    back[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = i;
+  }
+  return {g.add(Transpose{.perm = back}, {dy[0]})};
+}
+
 }  // namespace
 
 const Op Transpose::op{
@@ -46,6 +56,7 @@ const Op Transpose::op{
     .attrs = &AttrsOf<Transpose>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"Transpose"}},
 };
 

@@ -40,6 +40,12 @@ void reference(Call& c) {
   });
 }
 
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  Values in = n.in;
+  in[0] = dy[0];
+  return {g.add(*n.as<Trilu>(), in)};
+}
+
 }  // namespace
 
 const Op Trilu::op{
@@ -47,6 +53,7 @@ const Op Trilu::op{
     .attrs = &AttrsOf<Trilu>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"Trilu", 14}, {.type = "Trilu", .domain = "com.microsoft"}},
 };
 

@@ -1,0 +1,73 @@
+#include "autodiff/autodiff.h"
+
+#include <gtest/gtest.h>
+
+#include "autodiff/gradient_case.h"
+#include "base/error.h"
+#include "base/threads.h"
+#include "ir/call.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/hardmax/hardmax.h"
+#include "ops/reduce/reduce.h"
+
+namespace dais {
+namespace {
+
+void run(void (*family)(GradientCases&)) {
+  // Small loops are not worth a second thread.
+  const int threads = team_size();
+  set_team_size(1);
+  GradientCases cases;
+  family(cases);
+  for (const GradientCase& one : cases.all()) {
+    SCOPED_TRACE(one.text);
+    try {
+      EXPECT_EQ(check_gradients(one), "");
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+  set_team_size(threads);
+}
+
+TEST(Gradients, OfElementwiseOps) { run(elementwise_cases); }
+TEST(Gradients, OfOpsOnShapes) { run(shape_cases); }
+TEST(Gradients, OfProducts) { run(product_cases); }
+TEST(Gradients, OfWindows) { run(window_cases); }
+TEST(Gradients, OfNorms) { run(norm_cases); }
+TEST(Gradients, OfSequences) { run(sequence_cases); }
+
+TEST(Autodiff, SumsTheGradientsOfAllUses) {
+  Graph graph;
+  Value* x = graph.add_input(Type::tensor(DType::f32, Dims{2}), "x");
+  Value* unused = graph.add_input(Type::tensor(DType::f32, Dims{2}), "unused");
+  Value* y = graph.add(Add{}, {graph.add(Mul{}, {x, x}), x});
+  Value* loss = graph.add(ReduceSum{.keepdims = false}, {y});
+  const Values wrt{x, unused};
+  const Values dx = append_gradients(graph, loss, wrt);
+  EXPECT_EQ(dx[1], nullptr);
+  graph.outputs = {dx[0]};
+  graph.verify();
+  const std::vector<Datum> in{Tensor::of<float>(Shape{2}, {3, -1}),
+                              Tensor::of<float>(Shape{2}, {0, 0})};
+  EXPECT_TRUE(evaluate(graph, in)[0].tensor.identical(Tensor::of<float>(Shape{2}, {7, -1})));
+}
+
+TEST(Autodiff, NamesEveryNodeWithoutGradient) {
+  Graph graph;
+  Value* x = graph.add_input(Type::tensor(DType::f32, Dims{4}), "x");
+  Value* one = graph.add(Hardmax{}, {x}, "first");
+  Value* loss = graph.add(Hardmax{}, {graph.add(Exp{}, {one})}, "second");
+  try {
+    append_gradients(graph, loss, std::span(&x, 1));
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("2 nodes have no gradient"), std::string::npos) << text;
+    EXPECT_NE(text.find("hardmax node 'first'"), std::string::npos) << text;
+    EXPECT_NE(text.find("constant almost everywhere"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace dais
