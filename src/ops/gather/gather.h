@@ -12,8 +12,8 @@ struct Gather {
   static const Op op;
 };
 
-/// (dy, indices, sizes: i64 list): zeros of the given sizes, to whose slices along the axis those of
-/// dy are added, in order: the gradient of Gather.
+/// (dy, indices, sizes: i64 list): zeros of the given sizes, to whose slices along the axis those
+/// of dy are added, in order: the gradient of Gather.
 struct GatherBackward {
   int64_t axis = 0;
   static constexpr auto fields = std::tuple{field("axis", &GatherBackward::axis)};
