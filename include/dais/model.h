@@ -95,8 +95,13 @@ class InferenceSession {
   /// Gives a state its memory: it holds the value before and after each run, and is shared with the
   /// caller. Without this the first value that is set makes memory.
   void bind_state(std::string_view input, Tensor memory);
-  /// What a state holds. Throws `invalid_argument` for an input that is no state or has no value.
-  const Tensor& state(std::string_view input) const;
+  /// A cache that each run continues along one axis (past and present keys) is kept in a buffer
+  /// with room for more, and nothing of it is copied; its output is left out of the results. This
+  /// makes the buffer for so many entries from the start; other states ignore it.
+  void reserve_state(std::string_view input, int64_t entries);
+  /// What a state holds (a copy where it grows). Throws `invalid_argument` for an input that is no
+  /// state or has no value.
+  Tensor state(std::string_view input) const;
   /// Throws `invalid_argument` naming the input when one is missing or does not fit. Inputs that
   /// are states count for one run only: later runs go on from what the outputs gave.
   void run();

@@ -135,8 +135,12 @@ void InferenceSession::bind_state(std::string_view input, Tensor memory) {
   body_->session.bind_state(index_of(input, body_->executable->inputs, "input"), std::move(memory));
 }
 
-const Tensor& InferenceSession::state(std::string_view input) const {
-  const Tensor& held = body_->session.state(index_of(input, body_->executable->inputs, "input"));
+void InferenceSession::reserve_state(std::string_view input, int64_t entries) {
+  body_->session.reserve_state(index_of(input, body_->executable->inputs, "input"), entries);
+}
+
+Tensor InferenceSession::state(std::string_view input) const {
+  Tensor held = body_->session.state(index_of(input, body_->executable->inputs, "input"));
   if (!held)
     throw Error(Code::invalid_argument, "state '" + std::string(input) + "' has no value yet");
   return held;
@@ -159,7 +163,7 @@ const Tensor& InferenceSession::get(std::string_view name) const {
   const Datum& held = value(name);
   if (held.kind != Datum::Kind::tensor)
     throw Error(Code::invalid_argument, "output '" + std::string(name) + "' is no tensor", "",
-                "Use value() for sequences, maps and optionals");
+                "Use value() for sequences, maps and optionals, state() for a cache that grows");
   return held.tensor;
 }
 

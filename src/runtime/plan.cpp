@@ -56,6 +56,9 @@ class PlanBuilder {
   bool specializable() const {
     constexpr size_t kMostWeightBytes = size_t{64} << 20;
     if (!plan_.options_.specialize) return false;
+    if (std::any_of(plan_.states_.begin(), plan_.states_.end(),
+                    [](const StateSlot& state) { return state.growing_axis >= 0; }))
+      return false;
     const auto& inputs = plan_.graph_->inputs;
     const bool tensors = std::all_of(inputs.begin(), inputs.end(), [](const Value* value) {
       return value->type.is_tensor() && value->type.dtype != DType::undefined;
@@ -239,8 +242,57 @@ class PlanBuilder {
         from.last = static_cast<int>(plan_.steps_.size());
         state.in_place = true;
       }
+      if (!state.in_place) grow(source, target, state);
       plan_.states_.push_back(state);
     }
+  }
+
+  /// A cache whose only reader continues it along one axis.
+  void grow(int source, int target, StateSlot& state) {
+    Slot& from = plan_.slots_[static_cast<size_t>(source)];
+    Slot& to = plan_.slots_[static_cast<size_t>(target)];
+    if (to.kind != Slot::Kind::arena || !(to.value->type == slot_type(state.pair))) return;
+    const int axis = continued_axis(from.value->type, to.value->type);
+    Step& step = plan_.steps_[static_cast<size_t>(to.first)];
+    if (axis < 0 || !step.row || !step.row->grows) return;
+    if (from.first != to.first || from.last != to.first || used_again(target)) return;
+    const auto position = [](const std::vector<int>& list, int slot) {
+      return static_cast<size_t>(std::find(list.begin(), list.end(), slot) - list.begin());
+    };
+    const size_t in = position(step.in, source), out = position(step.out, target);
+    if (in == step.in.size() || std::count(step.in.begin(), step.in.end(), source) != 1) return;
+    if (!step.row->grows(*step.node, out, in, static_cast<size_t>(axis))) return;
+    step.overwrites.resize(step.out.size(), -1);
+    step.growing.resize(step.in.size(), -1);
+    step.overwrites[out] = static_cast<int>(in);
+    step.growing[in] = static_cast<int>(plan_.states_.size());
+    from.last = static_cast<int>(plan_.steps_.size());
+    to.kind = Slot::Kind::view;
+    to.root = source;
+    state.in_place = true;
+    state.growing_axis = axis;
+  }
+
+  /// The only axis on which two shapes differ, or -1.
+  static int continued_axis(const Type& before, const Type& after) {
+    if (!before.shape || !after.shape || before.shape->size() != after.shape->size()) return -1;
+    int axis = -1;
+    for (size_t i = 0; i < before.shape->size(); ++i) {
+      if ((*before.shape)[i] == (*after.shape)[i]) continue;
+      if (axis >= 0) return -1;
+      axis = static_cast<int>(i);
+    }
+    return axis;
+  }
+
+  /// Whether a step reads a slot or a view of it, or the graph gives it out more than once.
+  bool used_again(int target) const {
+    const auto is = [&](int index) { return index >= 0 && root_of(index) == target; };
+    const auto& outputs = plan_.output_slots_;
+    if (std::count_if(outputs.begin(), outputs.end(), is) != 1) return true;
+    return std::any_of(plan_.steps_.begin(), plan_.steps_.end(), [&](const Step& step) {
+      return std::any_of(step.in.begin(), step.in.end(), is);
+    });
   }
 
   const Type& slot_type(const StatePair& pair) const {

@@ -35,6 +35,8 @@ struct Step {
   std::vector<int> in, out;                                   ///< slots; -1 where left out
   /// For each output the input whose memory it lies in, or -1; empty: none does.
   std::vector<int> overwrites;
+  /// For each input the growing state (index in Plan::states) that it is, or -1; empty: none is.
+  std::vector<int> growing;
   /// Sizes of every operand follow from the inputs' sizes, so memory and kernel are bound before
   /// the run. Otherwise the step finds its sizes while running.
   bool bound_early = false;
@@ -62,6 +64,9 @@ struct Slot {
 struct StateSlot {
   StatePair pair;
   bool in_place = false;  ///< the new value is written over the old; else it is copied there
+  /// The new value is the old one continued along this axis, in a buffer that has room for more;
+  /// -1: it is not. Then no dense array of it exists.
+  int growing_axis = -1;
 };
 
 /// A graph made ready to run: kernels chosen and weights packed once, for any size of its symbolic

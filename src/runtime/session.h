@@ -31,11 +31,15 @@ class Session {
   /// must not touch them during a run. Without this the first run with a value for the input makes
   /// memory. Throws `invalid_argument` when the input is no state of the plan.
   void bind_state(size_t input, Tensor memory);
-  /// What a state holds now; absent before it has a value.
-  const Tensor& state(size_t input) const;
+  /// A state that grows (StateSlot::growing_axis) lies in a buffer of its own instead, which is
+  /// made for `entries` along its growing axis and made larger when it is full. Others ignore this.
+  void reserve_state(size_t input, int64_t entries);
+  /// What a state holds now (a copy where it grows); absent before it has a value.
+  Tensor state(size_t input) const;
 
   /// Runs the plan. The input of a state may be left out (an empty Datum): it goes on from what it
-  /// holds; a given tensor is copied into the state first. When a run throws, states hold anything.
+  /// holds; a given tensor is copied into the state first. The output of a state that grows is left
+  /// out: state() gives it. When a run throws, states hold anything.
   /// `inputs` are in the order of the graph's inputs and must outlive the results
   /// that are views of them. Results stay valid until the next run or the end of the session.
   /// Throws `invalid_argument` naming the input when type or sizes do not fit.

@@ -48,6 +48,8 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   symbols_.resize(plan->sizes().symbols());
   input_shapes_.resize(plan->input_slots().size());
   states.resize(plan->states().size());
+  growths.resize(states.size());
+  bound_rooms_.assign(states.size(), 0);
 }
 
 Session* Session::State::specialized(std::span<const Datum> inputs) {
@@ -90,11 +92,13 @@ void Session::State::bind(std::span<const Datum> inputs) {
         same && inputs[i].tensor.shape() == input_shapes_[i] &&
         inputs[i].tensor.dtype() == plan->slots()[static_cast<size_t>(slots[i])].value->type.dtype;
   }
+  for (size_t i = 0; i < growths.size(); ++i) same = same && growths[i].room == bound_rooms_[i];
   if (!same) {
     bound_ = false;
     check_inputs(inputs);
     update_shapes();
     check_expressions();
+    make_rooms();
     place_arena();
     for (size_t at = 0; at < steps.size(); ++at)
       if (plan->steps()[at].bound_early) bind_step(at);
@@ -242,7 +246,10 @@ void Session::State::bind_step(size_t at) {
   for (int slot : step.in)
     in_sizes_.push_back(slot >= 0 ? shapes[static_cast<size_t>(slot)] : Shape{});
   for (int slot : step.out) out_sizes_.push_back(shapes[static_cast<size_t>(slot)]);
-  steps[at].kernel = bound_kernel(at, {in_sizes_, out_sizes_, step.overwrites});
+  step_rooms_.clear();
+  for (const int state : step.growing)
+    step_rooms_.push_back(state >= 0 ? growths[static_cast<size_t>(state)].room : 0);
+  steps[at].kernel = bound_kernel(at, {in_sizes_, out_sizes_, step.overwrites, step_rooms_});
 }
 
 BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
@@ -252,6 +259,7 @@ BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
       key.push_back(static_cast<int64_t>(shape.rank()));
       key.insert(key.end(), shape.begin(), shape.end());
     }
+  key.insert(key.end(), sizes.room.begin(), sizes.room.end());
   BoundCache& cache = steps[at].cache;
   BoundCache::Entry* entry = cache.find(key);
   if (!entry) entry = &cache.add(std::move(key), plan->steps()[at].kernel->bind(sizes));

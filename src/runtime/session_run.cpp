@@ -56,18 +56,19 @@ void Session::State::run_reference(size_t at) {
   out_data_.clear();
   for (int slot : step.in)
     in_data_.push_back(slot >= 0 ? data[static_cast<size_t>(slot)] : Datum());
-  // References may read their inputs to the end of the last output.
-  for (const int input : step.overwrites)
-    if (input >= 0)
-      in_data_[static_cast<size_t>(input)] = in_data_[static_cast<size_t>(input)].tensor.clone();
   for (int slot : step.out) out_data_.push_back(data[static_cast<size_t>(slot)]);
+  densify(step);
   try {
-    if (!step.node->op->reference) return run_decomposed(step);
-    Call call(*step.node, in_data_, out_data_);
-    step.node->op->reference(call);
+    if (step.node->op->reference) {
+      Call call(*step.node, in_data_, out_data_);
+      step.node->op->reference(call);
+    } else {
+      run_decomposed(step);
+    }
   } catch (const Error& error) {
     throw error.where().empty() ? error.at(step.node->where()) : error;
   }
+  undensify(step);
   for (size_t i = 0; i < step.out.size(); ++i) {
     const auto slot = static_cast<size_t>(step.out[i]);
     if (out_data_[i].tensor.raw() != pointers[slot] && out_data_[i].tensor.elements() > 0)
@@ -83,9 +84,9 @@ void Session::State::run_decomposed(const Step& step) {
   const auto results = evaluate_node(*step.node, in_data_);
   for (size_t i = 0; i < step.out.size(); ++i) {
     const Tensor& result = results[i].tensor;
-    const auto slot = static_cast<size_t>(step.out[i]);
-    DAIS_CHECK(result.shape() == shapes[slot] && result.dtype() == data[slot].tensor.dtype());
-    if (result.bytes() > 0) std::memcpy(pointers[slot], result.raw(), result.bytes());
+    Tensor& out = out_data_[i].tensor;
+    DAIS_CHECK(result.shape() == out.shape() && result.dtype() == out.dtype());
+    if (result.bytes() > 0) std::memcpy(out.raw(), result.raw(), result.bytes());
   }
 }
 

@@ -28,6 +28,13 @@ struct BoundStep {
   std::vector<std::unique_ptr<Session>> regions;
 };
 
+/// Where a growing state lies.
+struct Growth {
+  Tensor buffer;
+  int64_t room = 0;     ///< entries along the growing axis that the buffer is laid out for
+  int64_t reserve = 0;  ///< wished for
+};
+
 struct Session::State {
   explicit State(std::shared_ptr<const Plan> shared);
 
@@ -41,6 +48,8 @@ struct Session::State {
   /// The inputs with those of states filled in.
   std::span<const Datum> with_states(std::span<const Datum> inputs);
   void commit_states();
+  void start_growing(size_t at, const Tensor& from);
+  Tensor dense_state(size_t at) const;
   size_t arena_bytes() const { return arena_.bytes(); }
 
   std::shared_ptr<const Plan> plan;
@@ -50,7 +59,8 @@ struct Session::State {
   std::vector<char> changed;    ///< by slot: shape differs from the last binding
   std::vector<BoundStep> steps;
   std::vector<Datum> results;
-  std::vector<Tensor> states;  ///< by the plan's states
+  std::vector<Tensor> states;   ///< by the plan's states; one that grows: a view of its buffer
+  std::vector<Growth> growths;  ///< the same
   std::vector<StepTime>* profile = nullptr;
   Session* active = nullptr;  ///< the specialised session that ran last; null: this one
 
@@ -61,6 +71,12 @@ struct Session::State {
   };
   static constexpr int kPatience = 2;
   static constexpr size_t kSpecialized = 4;
+  void make_room(size_t at, int64_t entries);
+  void make_rooms();
+  void copy_growing(size_t at, const Shape& shape, const void* from, int64_t from_room, void* to,
+                    int64_t to_room) const;
+  void densify(const Step& step);
+  void undensify(const Step& step);
   void check_inputs(std::span<const Datum> inputs);
   void update_shapes();
   void check_expressions();
@@ -94,6 +110,7 @@ struct Session::State {
   std::vector<void*> out_pointers_;
   std::vector<Datum> in_data_, out_data_;
   std::vector<Datum> inputs_;  ///< of a run with states
+  std::vector<int64_t> bound_rooms_, step_rooms_;
 };
 
 }  // namespace dais

@@ -21,11 +21,19 @@ void Session::bind_state(size_t input, Tensor memory) {
                 "the memory of state '" + state_->plan->graph().inputs[input]->name + "' is " +
                     memory.describe(),
                 "", "The model wants " + type.text());
-  state_->states[at] = std::move(memory);
+  if (memory && state_->plan->states()[at].growing_axis >= 0)
+    state_->start_growing(at, memory);
+  else
+    state_->states[at] = std::move(memory);
 }
 
-const Tensor& Session::state(size_t input) const {
-  return state_->states[state_->state_index(input)];
+void Session::reserve_state(size_t input, int64_t entries) {
+  state_->growths[state_->state_index(input)].reserve = entries;
+}
+
+Tensor Session::state(size_t input) const {
+  const size_t at = state_->state_index(input);
+  return state_->plan->states()[at].growing_axis < 0 ? state_->states[at] : state_->dense_state(at);
 }
 
 std::span<const Datum> Session::State::with_states(std::span<const Datum> inputs) {
@@ -35,10 +43,12 @@ std::span<const Datum> Session::State::with_states(std::span<const Datum> inputs
   for (size_t i = 0; i < all.size(); ++i) {
     Datum& given = inputs_[all[i].pair.input];
     Tensor& held = states[i];
-    if (given.kind == Datum::Kind::tensor && given.tensor.raw() != held.raw()) {
+    if (given.kind == Datum::Kind::tensor && (!held || given.tensor.raw() != held.raw())) {
       const Tensor& from = given.tensor;
       const bool fits = held && held.dtype() == from.dtype() && held.shape() == from.shape();
-      if (!fits)
+      if (all[i].growing_axis >= 0)
+        start_growing(i, from);
+      else if (!fits)
         held = from.clone();
       else if (from.bytes() > 0)
         std::memcpy(held.raw(), from.raw(), from.bytes());
@@ -48,13 +58,127 @@ std::span<const Datum> Session::State::with_states(std::span<const Datum> inputs
   return inputs_;
 }
 
+/// Copies a value between layouts with room for different numbers of entries.
+void Session::State::copy_growing(size_t at, const Shape& shape, const void* from,
+                                  int64_t from_room, void* to, int64_t to_room) const {
+  const auto axis = static_cast<size_t>(plan->states()[at].growing_axis);
+  const size_t entry = static_cast<size_t>(shape.elements(axis + 1, shape.rank())) *
+                       dtype_size(plan->graph().inputs[plan->states()[at].pair.input]->type.dtype);
+  const size_t bytes = static_cast<size_t>(shape[axis]) * entry;
+  if (bytes == 0) return;
+  const int64_t outer = shape.elements(0, axis);
+  for (int64_t i = 0; i < outer; ++i)
+    std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(i * to_room) * entry,
+                static_cast<const std::byte*>(from) + static_cast<size_t>(i * from_room) * entry,
+                bytes);
+}
+
+/// The state becomes a copy of a dense value.
+void Session::State::start_growing(size_t at, const Tensor& from) {
+  const auto axis = static_cast<size_t>(plan->states()[at].growing_axis);
+  if (from.dtype() != plan->graph().inputs[plan->states()[at].pair.input]->type.dtype ||
+      from.rank() <= axis) {
+    states[at] = from;  // binding names what is wrong with it
+    growths[at] = {{}, 0, growths[at].reserve};
+    return;
+  }
+  states[at] = Tensor();
+  Shape shape = from.shape();
+  shape[axis] = 0;
+  states[at] = Tensor::view(from.dtype(), shape, nullptr);
+  const bool fits = growths[at].buffer && growths[at].room >= from.shape()[axis] &&
+                    growths[at].buffer.shape().elements(axis + 1, shape.rank()) ==
+                        shape.elements(axis + 1, shape.rank()) &&
+                    growths[at].buffer.shape().elements(0, axis) == shape.elements(0, axis);
+  if (!fits) make_room(at, from.shape()[axis]);
+  copy_growing(at, from.shape(), from.raw(), from.shape()[axis], growths[at].buffer.raw(),
+               growths[at].room);
+  states[at] = Tensor::view(from.dtype(), from.shape(), growths[at].buffer.raw());
+}
+
+/// A larger buffer, half as large again as needed, so that this happens now and then only.
+void Session::State::make_room(size_t at, int64_t entries) {
+  const auto axis = static_cast<size_t>(plan->states()[at].growing_axis);
+  Growth& growth = growths[at];
+  const Tensor& held = states[at];
+  Shape shape = held.shape();
+  shape[axis] = std::max(growth.reserve, entries + std::max<int64_t>(entries / 2, 16));
+  Tensor buffer(held.dtype(), shape);
+  copy_growing(at, held.shape(), held.raw(), growth.room, buffer.raw(), shape[axis]);
+  growth.buffer = std::move(buffer);
+  growth.room = shape[axis];
+  states[at] = Tensor::view(held.dtype(), held.shape(), growth.buffer.raw());
+}
+
+/// Sees that the buffers have room for what this run adds, before kernels are bound to them.
+void Session::State::make_rooms() {
+  const auto& all = plan->states();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].growing_axis < 0) continue;
+    const auto in = static_cast<size_t>(plan->input_slots()[all[i].pair.input]);
+    const auto out = static_cast<size_t>(plan->output_slots()[all[i].pair.output]);
+    const int64_t entries = shapes[out][static_cast<size_t>(all[i].growing_axis)];
+    if (entries > growths[i].room) make_room(i, entries);
+    data[in] = states[i];
+    pointers[in] = states[i].raw();
+    if (growths[i].room == bound_rooms_[i]) continue;
+    changed[in] = 1;
+    bound_rooms_[i] = growths[i].room;
+  }
+}
+
+Tensor Session::State::dense_state(size_t at) const {
+  const Tensor& held = states[at];
+  if (!held) return {};
+  Tensor out(held.dtype(), held.shape());
+  copy_growing(at, held.shape(), held.raw(), growths[at].room, out.raw(),
+               held.shape()[static_cast<size_t>(plan->states()[at].growing_axis)]);
+  return out;
+}
+
+/// Inputs that share memory with outputs become copies, as references may read them to the end of
+/// the last output; states that grow become dense arrays.
+void Session::State::densify(const Step& step) {
+  for (size_t i = 0; i < step.overwrites.size(); ++i) {
+    if (step.overwrites[i] < 0) continue;
+    const auto in = static_cast<size_t>(step.overwrites[i]);
+    const int growing = in < step.growing.size() ? step.growing[in] : -1;
+    if (growing < 0) {
+      in_data_[in] = in_data_[in].tensor.clone();
+      continue;
+    }
+    in_data_[in] = dense_state(static_cast<size_t>(growing));
+    out_data_[i] = Tensor(out_data_[i].tensor.dtype(), out_data_[i].tensor.shape());
+  }
+}
+
+/// Brings what a reference gave for a growing state to its buffer.
+void Session::State::undensify(const Step& step) {
+  for (size_t i = 0; i < step.overwrites.size() && !step.growing.empty(); ++i) {
+    if (step.overwrites[i] < 0) continue;
+    const int growing = step.growing[static_cast<size_t>(step.overwrites[i])];
+    if (growing < 0) continue;
+    const auto at = static_cast<size_t>(growing);
+    const Tensor& dense = out_data_[i].tensor;
+    copy_growing(at, dense.shape(), dense.raw(),
+                 dense.shape()[static_cast<size_t>(plan->states()[at].growing_axis)],
+                 growths[at].buffer.raw(), growths[at].room);
+    out_data_[i] = data[static_cast<size_t>(step.out[i])];
+  }
+}
+
 /// Copies the new values that were not written in place. Values that lie in the memory of another
 /// state are saved first (two states may exchange theirs), as are results that show an old one.
 void Session::State::commit_states() {
   const auto& all = plan->states();
   std::vector<size_t> copied;
-  for (size_t i = 0; i < all.size(); ++i)
+  for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].in_place) copied.push_back(i);
+    if (all[i].growing_axis < 0) continue;
+    Datum& grown = results[all[i].pair.output];
+    states[i] = std::move(grown.tensor);
+    grown = Datum();
+  }
   if (copied.empty()) return;
   for (Datum& result : results) {
     const bool old = std::any_of(copied.begin(), copied.end(), [&](size_t i) {

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/isa.h"
+#include "ops/attention/attention.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/matmul/matmul.h"
 #include "ops/reshape/reshape.h"
+#include "runtime/row_test.h"
 #include "runtime/session.h"
 
 namespace dais {
@@ -143,6 +145,70 @@ TEST(RuntimeState, ProductsAndOpenSizesAreCommittedToo) {
   inputs[0] = Tensor::of<float>({1, 1}, {3});
   session.run(inputs);
   EXPECT_EQ(values_of(session.state(0)), std::vector<float>{9});
+}
+
+/// One layer: q, k, v of this step, past keys and values; the present ones through a reshape-like
+/// node, as files have it.
+std::unique_ptr<Graph> decoder(bool keys_read_again) {
+  auto graph = std::make_unique<Graph>();
+  const Dim batch = Dim::symbol("batch"), fresh = Dim::symbol("new"), past = Dim::symbol("past");
+  Values in;
+  for (const int heads : {4, 2, 2})
+    in.push_back(graph->add_input(floats({batch, heads, fresh, 8}), {}));
+  in.push_back(nullptr);
+  for (int i = 0; i < 2; ++i) in.push_back(graph->add_input(floats({batch, 2, past, 8}), {}));
+  const Values outs = graph->add_node(Attention{.is_causal = true}, in, 3).outs;
+  graph->outputs = {outs[0], graph->add(Identity{}, {outs[1]}), outs[2]};
+  if (keys_read_again) graph->outputs.push_back(graph->add(Neg{}, {outs[1]}));
+  return graph;
+}
+
+/// Steps of a bound session against one that is given its past each time.
+void decode(bool keys_read_again) {
+  Session bound = session_of(decoder(keys_read_again), {{3, 1}, {4, 2}});
+  Session plain = session_of(decoder(keys_read_again), {});
+  EXPECT_EQ(bound.plan().states()[0].growing_axis, keys_read_again ? -1 : 2);
+  EXPECT_EQ(bound.plan().states()[1].growing_axis, 2);
+  bound.reserve_state(3, 20);
+  Tensor past[2] = {sample<float>({2, 2, 5, 8}, 1, 7), sample<float>({2, 2, 5, 8}, 1, 8)};
+  for (uint64_t step = 0; step < 40; ++step) {
+    const int64_t fresh = step % 10 == 3 ? 6 : 1;
+    std::vector<Datum> inputs;
+    for (const int64_t heads : {4, 2, 2})
+      inputs.push_back(sample<float>({2, heads, fresh, 8}, 1, 3 * step + inputs.size()));
+    std::vector<Datum> all = inputs;
+    for (const Tensor& cache : past) all.push_back(cache);
+    const auto& wanted = plain.run(all);
+    if (step == 0 || step == 20)
+      inputs = all;
+    else
+      inputs.resize(5);
+    const auto& got = bound.run(inputs);
+    EXPECT_TRUE(bound.refused_steps().empty());
+    EXPECT_TRUE(got[0].tensor.identical(wanted[0].tensor)) << step;
+    EXPECT_FALSE(got[2].has_value());
+    for (size_t i = 0; i < 2; ++i) {
+      past[i] = wanted[i + 1].tensor.clone();
+      EXPECT_TRUE(bound.state(i + 3).identical(past[i])) << step;
+    }
+  }
+}
+
+TEST(RuntimeState, CachesGrowWithoutCopies) { decode(false); }
+TEST(RuntimeState, ACacheThatIsReadElsewhereIsCopied) { decode(true); }
+
+TEST(RuntimeState, ReferencesTakeGrowingStatesToo) {
+  PlanOptions options{.threads = 1, .kernels = false};
+  options.states = {{3, 1}, {4, 2}};
+  Session session(Plan::create(decoder(false), options));
+  EXPECT_EQ(session.plan().states()[0].growing_axis, -1);
+  std::vector<Datum> inputs;
+  for (const int64_t heads : {4, 2, 2}) inputs.push_back(sample<float>({1, heads, 1, 8}));
+  for (int i = 0; i < 2; ++i) inputs.push_back(Tensor(DType::f32, {1, 2, 0, 8}));
+  session.run(inputs);
+  inputs[3] = inputs[4] = Datum();
+  session.run(inputs);
+  EXPECT_EQ(session.state(3).shape(), (Shape{1, 2, 2, 8}));
 }
 
 TEST(RuntimeState, WrongPairsAreRefused) {

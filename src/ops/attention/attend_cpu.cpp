@@ -89,8 +89,10 @@ void Attend::append(const AttendPointers& p, bool keys, int64_t batch, int64_t k
                     int64_t last) const {
   const AttendSizes& s = sizes_;
   const int64_t width = keys ? s.head : s.v_head, line = batch * s.kv_heads + kv;
-  float* to = (keys ? p.present_k : p.present_v) + line * s.capacity * width;
-  const float* old = (keys ? p.past_k : p.past_v);
+  const float* old = keys ? p.past_k : p.past_v;
+  float* to = keys ? p.present_k : p.present_v;
+  const bool in_place = old == to;
+  to += line * room(keys) * width;
   const HeadStrides& at = keys ? s.k : s.v;
   const float* fresh = (keys ? p.k : p.v) + batch * at.batch + kv * at.head;
   const int64_t past = p.past[batch], added = past + s.new_length;
@@ -108,7 +110,7 @@ void Attend::append(const AttendPointers& p, bool keys, int64_t batch, int64_t k
     // Old rows behind the new ones stay, as the cache may hold more than is in use.
     const int64_t limit = std::min(last, row < past ? past : s.capacity);
     const int64_t held = old ? std::clamp(s.past_capacity, row, limit) : row;
-    if (held > row)
+    if (held > row && !in_place)
       std::memcpy(to + row * width, old + (line * s.past_capacity + row) * width,
                   sizeof(float) * static_cast<size_t>((held - row) * width));
     if (limit > held)
@@ -150,9 +152,9 @@ void Attend::run_few(const AttendPointers& p, int64_t batch, int64_t kv, float* 
   const bool cached = p.present_k != nullptr;
   const int64_t line = batch * s.kv_heads + kv, rows = cached ? s.capacity : s.total;
   const float* k =
-      cached ? p.present_k + line * s.capacity * s.head : p.k + batch * s.k.batch + kv * s.k.head;
-  const float* v =
-      cached ? p.present_v + line * s.capacity * s.v_head : p.v + batch * s.v.batch + kv * s.v.head;
+      cached ? p.present_k + line * room(true) * s.head : p.k + batch * s.k.batch + kv * s.k.head;
+  const float* v = cached ? p.present_v + line * room(false) * s.v_head
+                          : p.v + batch * s.v.batch + kv * s.v.head;
   const int64_t k_row = cached ? s.head : s.k.row, v_row = cached ? s.v_head : s.v.row;
   const auto q_of = [&](int64_t i) {
     return p.q + batch * s.q.batch + (kv * group_ + i % group_) * s.q.head + i / group_ * s.q.row;
@@ -194,9 +196,9 @@ void Attend::run_many(const AttendPointers& p, int64_t batch, int64_t kv, float*
     append(p, false, batch, kv, 0, s.capacity);
   }
   const float* k =
-      cached ? p.present_k + line * s.capacity * s.head : p.k + batch * s.k.batch + kv * s.k.head;
-  const float* v =
-      cached ? p.present_v + line * s.capacity * s.v_head : p.v + batch * s.v.batch + kv * s.v.head;
+      cached ? p.present_k + line * room(true) * s.head : p.k + batch * s.k.batch + kv * s.k.head;
+  const float* v = cached ? p.present_v + line * room(false) * s.v_head
+                          : p.v + batch * s.v.batch + kv * s.v.head;
   float* packed = scratch;
   float* scores = scratch + cpu::gemm_packed_floats(isa_, s.head, s.total);
   float* mask_row = scores + kQueryBlock * s.total;

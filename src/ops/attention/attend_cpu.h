@@ -17,10 +17,11 @@ struct HeadStrides {
 struct AttendSizes {
   int64_t batch = 0, q_heads = 0, kv_heads = 0, head = 0, v_head = 0;
   int64_t q_length = 0;
-  int64_t new_length = 0;     ///< keys and values given by this call
-  int64_t past_capacity = 0;  ///< rows of the past arrays; 0: none
-  int64_t capacity = 0;       ///< rows of the present arrays
-  int64_t total = 0;          ///< keys that queries may see
+  int64_t new_length = 0;                ///< keys and values given by this call
+  int64_t past_capacity = 0;             ///< rows of the past arrays; 0: none
+  int64_t capacity = 0;                  ///< rows of the present arrays
+  int64_t key_room = 0, value_room = 0;  ///< rows that those are laid out for; 0: `capacity`
+  int64_t total = 0;                     ///< keys that queries may see
   HeadStrides q = {}, k = {}, v = {}, y = {};
   float scale = 1, softcap = 0;
   bool causal = false;
@@ -29,8 +30,9 @@ struct AttendSizes {
   int64_t mask_width = -1;       ///< keys from here on are hidden; negative: no mask
 };
 
-/// Pointers of one run. Present arrays may be scratch memory; they are null when keys and values
-/// are read where they lie (then there is no past).
+/// Pointers of one run. Present arrays may be scratch memory, or the past arrays themselves (of the
+/// same layout), which are continued then; they are null when keys and values are read where they
+/// lie (then there is no past).
 struct AttendPointers {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   const float *past_k = nullptr, *past_v = nullptr;
@@ -63,6 +65,10 @@ class Attend {
   float softmax(const AttendPointers& p, int64_t batch, int64_t head, int64_t query, int64_t total,
                 float* scores, float* mask_row) const;
   int64_t visible(const AttendPointers& p, int64_t batch, int64_t query) const;
+  int64_t room(bool keys) const {
+    const int64_t rows = keys ? sizes_.key_room : sizes_.value_room;
+    return rows > 0 ? rows : sizes_.capacity;
+  }
 
   Isa isa_;
   AttendSizes sizes_;

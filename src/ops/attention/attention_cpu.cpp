@@ -36,6 +36,10 @@ HeadsOf heads_of(const Shape& shape, int64_t heads) {
   return out;
 }
 
+int64_t room_of(const Sizes& sizes, size_t input) {
+  return input < sizes.room.size() ? sizes.room[input] : 0;
+}
+
 class BoundAttention : public BoundKernel {
  public:
   BoundAttention(const AttendSizes& sizes, Isa isa, bool boolean, bool past, size_t outputs)
@@ -132,7 +136,11 @@ class AttentionKernel : public NodeKernel<AttentionKernel> {
                   .k = k.strides,
                   .v = v.strides};
     const bool past = node_.has(4);
-    if (past) s.past_capacity = sizes.in[4][2];
+    if (past) {
+      s.past_capacity = sizes.in[4][2];
+      s.key_room = room_of(sizes, 4);
+      s.value_room = room_of(sizes, 5);
+    }
     s.capacity = s.total = s.past_capacity + s.new_length;
     s.y = heads_of(sizes.out[0], q.heads).strides;
     s.scale = attrs.scale.value_or(1 / std::sqrt(static_cast<float>(q.size)));
@@ -302,7 +310,11 @@ class GroupedKernel : public NodeKernel<GroupedKernel> {
     s.y = {q[1] * s.q_heads * size, size, s.q_heads * size};
     if (attrs.do_rotary) s.q = s.y;
     s.capacity = s.total = sizes.out[1][2];
-    if (node_.has(3)) s.past_capacity = sizes.in[3][2];
+    if (node_.has(3)) {
+      s.past_capacity = sizes.in[3][2];
+      s.key_room = room_of(sizes, 3);
+      s.value_room = room_of(sizes, 4);
+    }
     s.scale = attrs.scale != 0 ? attrs.scale : 1 / std::sqrt(static_cast<float>(size));
     s.softcap = attrs.softcap;
     s.causal = true;
@@ -409,6 +421,16 @@ class RotaryKernel : public NodeKernel<RotaryKernel> {
   }
 };
 
+/// Present keys and values continue the past ones, whose inputs are `first` and the next.
+template <size_t first>
+bool continues_past(const Node&, size_t output, size_t input) {
+  return output > 0 && output < 3 && input == first + output - 1;
+}
+template <size_t first>
+bool grows_past(const Node& node, size_t output, size_t input, size_t axis) {
+  return axis == 2 && continues_past<first>(node, output, input);
+}
+
 }  // namespace
 
 namespace ops {
@@ -416,11 +438,14 @@ void register_attention_cpu(Kernels& kernels) {
   kernels.add({.name = "attention",
                .op = &Attention::op,
                .accepts = accepts_attention,
-               .prepare = AttentionKernel::prepare});
+               .prepare = AttentionKernel::prepare,
+               .grows = grows_past<4>});
   kernels.add({.name = "grouped_attention",
                .op = &GroupQueryAttention::op,
                .accepts = accepts_grouped,
-               .prepare = GroupedKernel::prepare});
+               .prepare = GroupedKernel::prepare,
+               .overwrites = continues_past<3>,
+               .grows = grows_past<3>});
   kernels.add({.name = "rotary",
                .op = &RotaryEmbedding::op,
                .accepts = accepts_rotary,
