@@ -8,8 +8,10 @@
 #include "passes/layout.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ops/conv/conv.h"
+#include "ops/conv/conv_body.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/reshape/reshape.h"
 #include "ops/transpose/transpose.h"
@@ -94,6 +96,27 @@ std::optional<Attrs> as_channels_last(const Node& node) {
   return {};
 }
 
+/// Convolutions that do as well on row-major activations, had these not to be copied.
+bool runs_row_major(const Node& node) {
+  return node.in[0]->type.dtype == DType::f32 && is_depthwise_planes(node);
+}
+
+/// Whether a convolution works on what becomes of this node's result.
+bool reaches_convolution(const Node& node) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> open{&node};
+  while (!open.empty()) {
+    const Node* next = open.back();
+    open.pop_back();
+    for (const Value* value : next->outs)
+      for (const Use& use : value->users()) {
+        if (as_channels_last(*use.node)) return true;
+        if (seen.insert(use.node).second) open.push_back(use.node);
+      }
+  }
+  return false;
+}
+
 class Walk {
  public:
   explicit Walk(Graph& graph) : graph_(graph), twins_(graph) {}
@@ -137,6 +160,8 @@ class Walk {
     const auto attrs = as_channels_last(node);
     if (!attrs || !node.outs[0]->type.ranked() || !node.in[0]->type.ranked()) return false;
     if (!kernel_type(node.in[0]->type.dtype)) return false;
+    if (runs_row_major(node) && !twins_.find(node.in[0]) && !reaches_convolution(node))
+      return false;
     const Perm perm = channels_first_perm(node.in[0]->type.shape->size());
     Values in{twins_.in_order(node.in[0], perm)};
     for (size_t i = 1; i < node.in.size(); ++i)

@@ -305,4 +305,13 @@ FoundBody find_conv_body(const Node& node) {
   return out;
 }
 
+bool is_depthwise_planes(const Node& node) {
+  const auto* conv = node.as<Conv>();
+  if (!conv || conv->channels_last || !node.in[0]->type.ranked() || !node.in[1]->type.ranked())
+    return false;
+  const Dims &x = *node.in[0]->type.shape, &w = *node.in[1]->type.shape;
+  return x.size() == 4 && w.size() == 4 && x[1].is(conv->group) && w[0].is(conv->group) &&
+         w[1].is(1);
+}
+
 }  // namespace dais

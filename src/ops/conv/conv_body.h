@@ -67,4 +67,7 @@ int64_t conv_group(const Node& conv);
 /// Whether the convolution reads and writes channels-last activations.
 bool conv_channels_last(const Node& conv);
 
+/// Whether each channel of a row-major convolution of two spatial axes has one window of its own.
+bool is_depthwise_planes(const Node& node);
+
 }  // namespace dais

@@ -369,6 +369,7 @@ std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query) {
 namespace ops {
 void register_conv_cpu(Kernels& kernels) {
   register_winograd(kernels);
+  register_planes(kernels);
   const auto add = [&](std::string_view name, const Op& op, Isa isa, int priority) {
     kernels.add({.name = name,
                  .op = &op,

@@ -7,6 +7,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/elementwise/elementwise.h"
+#include "runtime/row_test.h"
 #include "runtime/session.h"
 
 namespace dais {
@@ -174,6 +175,35 @@ TEST(ConvCpu, AddsAnotherBranchBeforeTheActivation) {
       return graph.add(Relu{}, {graph.add(Add{}, {one, two})});
     });
   }
+}
+
+const Layer kDepthwise[] = {
+    {{2, 3, 9, 70}, 3, {3, 3}, {1, 1, 1, 1}, {}, {}, 3},
+    {{1, 2, 130, 33}, 2, {5, 3}, {2, 0, 1, 2}, {1, 1}, {2, 1}, 2},
+    {{1, 4, 11, 10}, 4, {5, 5}, {2, 2, 2, 2}, {2, 2}, {}, 4},
+    {{1, 3, 12, 40}, 3, {3, 4}, {1, 2, 1, 1}, {1, 3}, {1, 2}, 3},
+    {{1, 2, 6, 300}, 2, {1, 7}, {0, 3, 0, 3}, {}, {}, 2},
+    {{1, 3, 2, 2}, 3, {3, 3}, {2, 2, 2, 2}, {2, 2}, {}, 3},
+};
+
+TEST(ConvCpu, DepthwisePlanesAgreeWithReference) {
+  for (const Layer& layer : kDepthwise) {
+    Noise noise;
+    Graph graph;
+    const Tensor x = noise.tensor(layer.x);
+    Value* y = convolve(graph, noise, graph.add_input(Type::of(x), "x"), layer);
+    const Node& node = *y->producer();
+    const std::vector<Datum> inputs{x, *node.in[1]->constant(), *node.in[2]->constant()};
+    EXPECT_GT(check_rows(graph, inputs, {.relative = 1e-5, .absolute = 1e-5}), 1) << layer.x.text();
+  }
+}
+
+TEST(ConvCpu, DepthwisePlanesApplyWhatFollows) {
+  for (const Layer& layer : kDepthwise)
+    for (const Tail& tail : kTails)
+      expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+        return tail(graph, noise, convolve(graph, noise, x, layer));
+      });
 }
 
 TEST(ConvCpu, TransposedConvolutionAgreesWithReference) {

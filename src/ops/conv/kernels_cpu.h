@@ -10,5 +10,7 @@ std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query);
 
 /// Adds the rows of Winograd's transform.
 void register_winograd(Kernels& kernels);
+/// Adds the rows of row-major depthwise convolution.
+void register_planes(Kernels& kernels);
 
 }  // namespace dais
