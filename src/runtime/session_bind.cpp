@@ -29,8 +29,10 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   changed.assign(count, 1);
   steps.resize(plan->steps().size());
   for (size_t at = 0; at < steps.size(); ++at)
-    for (const auto& region : plan->steps()[at].regions)
+    for (const auto& region : plan->steps()[at].regions) {
       steps[at].regions.push_back(std::make_unique<Session>(region));
+      steps[at].regions.back()->state_->hand_over_outputs();
+    }
   for (size_t i = 0; i < count; ++i) {
     const Slot& slot = plan->slots()[i];
     if (slot.kind == Slot::Kind::constant) {
@@ -47,9 +49,35 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   capacities_.assign(arena_slots_.size(), 0);
   symbols_.resize(plan->sizes().symbols());
   input_shapes_.resize(plan->input_slots().size());
+  for (const Value* input : plan->graph().inputs) {
+    auto& symbols = axis_symbols_.emplace_back();
+    if (!input->type.shape) continue;
+    for (const Dim& dim : *input->type.shape)
+      symbols.push_back(dim.is_constant() ? -1 : plan->sizes().symbol(dim.text()));
+  }
   states.resize(plan->states().size());
   growths.resize(states.size());
   bound_rooms_.assign(states.size(), 0);
+}
+
+void Session::State::hand_over_outputs() {
+  const auto& slots = plan->slots();
+  const auto handed = [&](int slot) {
+    return std::find(handed_slots_.begin(), handed_slots_.end(), slot) != handed_slots_.end();
+  };
+  hands_over_ = true;
+  for (const int output : plan->output_slots()) {
+    const Slot& slot = slots[static_cast<size_t>(output)];
+    const int root = slot.kind == Slot::Kind::view ? slot.root : output;
+    const auto found = std::find(arena_slots_.begin(), arena_slots_.end(), root);
+    if (found == arena_slots_.end()) continue;
+    handed_slots_.push_back(root);
+    arena_slots_.erase(found);
+  }
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (slots[i].kind == Slot::Kind::view && handed(slots[i].root))
+      handed_views_.push_back(static_cast<int>(i));
+  capacities_.assign(arena_slots_.size(), 0);
 }
 
 Session* Session::State::specialized(std::span<const Datum> inputs) {
@@ -74,7 +102,9 @@ Session* Session::State::specialized(std::span<const Datum> inputs) {
   specialized_.push_back({recent_, nullptr});
   if (auto narrow = plan->specialized(recent_))
     specialized_.back().session = std::make_unique<Session>(std::move(narrow));
-  return specialized_.back().session.get();
+  Session* made = specialized_.back().session.get();
+  if (made && hands_over_) made->state_->hand_over_outputs();
+  return made;
 }
 
 void Session::State::bind(std::span<const Datum> inputs) {
@@ -105,8 +135,9 @@ void Session::State::bind(std::span<const Datum> inputs) {
     point_slots();
     std::fill(changed.begin(), changed.end(), 0);
     bound_ = true;
-    return;
+    return place_handed();
   }
+  place_handed();
   // The caller's tensors differ from run to run, and with them the views of them.
   for (int slot : input_views_) point(static_cast<size_t>(slot));
 }
@@ -131,7 +162,7 @@ void Session::State::check_inputs(std::span<const Datum> inputs) {
       const Dim& dim = (*type.shape)[axis];
       if (dim.is_constant() && !dim.is(tensor.shape()[axis]))
         fail("has shape " + tensor.shape().text());
-      const int symbol = plan->sizes().symbol(dim.text());
+      const int symbol = axis_symbols_[i][axis];
       if (symbol < 0) continue;
       auto& held = symbols_[static_cast<size_t>(symbol)];
       if (known[static_cast<size_t>(symbol)] && held != tensor.shape()[axis])
@@ -222,6 +253,23 @@ void Session::State::point(size_t i) {
   data[i] = Tensor::view(slot.value->type.dtype, shapes[i], pointers[i]);
 }
 
+/// New memory for outputs that leave with the run, and for the views of it.
+void Session::State::place_handed() {
+  for (const int handed : handed_slots_) {
+    const auto slot = static_cast<size_t>(handed);
+    Tensor memory(plan->slots()[slot].value->type.dtype, shapes[slot]);
+    pointers[slot] = memory.raw();
+    data[slot] = std::move(memory);
+  }
+  for (const int view : handed_views_) {
+    const auto i = static_cast<size_t>(view);
+    const auto root = static_cast<size_t>(plan->slots()[i].root);
+    pointers[i] = pointers[root];
+    data[i] = Tensor::view(plan->slots()[i].value->type.dtype, shapes[i], pointers[i],
+                           data[root].tensor.owner());
+  }
+}
+
 /// Memory of the arena and its views stays where it is until sizes change.
 void Session::State::point_slots() {
   for (size_t i = 0; i < data.size(); ++i) {
@@ -253,16 +301,16 @@ void Session::State::bind_step(size_t at) {
 }
 
 BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
-  std::vector<int64_t> key;
+  key_.clear();
   for (const auto& list : {sizes.in, sizes.out})
     for (const Shape& shape : list) {
-      key.push_back(static_cast<int64_t>(shape.rank()));
-      key.insert(key.end(), shape.begin(), shape.end());
+      key_.push_back(static_cast<int64_t>(shape.rank()));
+      key_.insert(key_.end(), shape.begin(), shape.end());
     }
-  key.insert(key.end(), sizes.room.begin(), sizes.room.end());
+  key_.insert(key_.end(), sizes.room.begin(), sizes.room.end());
   BoundCache& cache = steps[at].cache;
-  BoundCache::Entry* entry = cache.find(key);
-  if (!entry) entry = &cache.add(std::move(key), plan->steps()[at].kernel->bind(sizes));
+  BoundCache::Entry* entry = cache.find(key_);
+  if (!entry) entry = &cache.add(key_, plan->steps()[at].kernel->bind(sizes));
   if (!entry->kernel) return nullptr;
   const auto scratch = static_cast<int64_t>(entry->kernel->scratch_bytes());
   // More than asked for, as sizes that grow step by step would ask again each time.

@@ -13,7 +13,7 @@ class RegionSessions : public RegionRunner {
   std::vector<Datum> run(size_t region, std::vector<Datum> inputs) override {
     const auto& results = sessions_.at(region)->run_profiled(inputs, profile_);
     std::vector<Datum> out = results;
-    // The region's memory is reused by its next run; what leaves must be its own.
+    // What lies in memory of others (an input handed through) may change while it is held.
     for (Datum& datum : out)
       if (datum.kind == Datum::Kind::tensor && !datum.tensor.owner()) datum = datum.tensor.clone();
     return out;

@@ -37,6 +37,8 @@ struct Growth {
 
 struct Session::State {
   explicit State(std::shared_ptr<const Plan> shared);
+  /// From now on each run's outputs get memory of their own, which whoever holds them keeps alive.
+  void hand_over_outputs();
 
   /// The session for just these sizes, once they have come several times in a row; else null.
   Session* specialized(std::span<const Datum> inputs);
@@ -83,6 +85,7 @@ struct Session::State {
   void place_arena();
   void point_slots();
   void point(size_t slot);
+  void place_handed();
   void bind_step(size_t at);
   BoundKernel* bound_kernel(size_t at, const Sizes& sizes);
   void run_bound(const Step& step, BoundKernel& kernel);
@@ -99,6 +102,9 @@ struct Session::State {
   std::vector<size_t> capacities_;  ///< bytes booked per arena slot
   MemoryPlan memory_;
   std::vector<int> arena_slots_;
+  bool hands_over_ = false;
+  std::vector<int> handed_slots_;                ///< of the arena's, those that leave with each run
+  std::vector<int> handed_views_;                ///< of those
   std::vector<int> input_views_;                 ///< slots that are views of inputs
   std::vector<std::pair<int, int>> late_views_;  ///< root, view
   std::vector<Specialized> specialized_;
@@ -111,6 +117,8 @@ struct Session::State {
   std::vector<Datum> in_data_, out_data_;
   std::vector<Datum> inputs_;  ///< of a run with states
   std::vector<int64_t> bound_rooms_, step_rooms_;
+  std::vector<std::vector<int>> axis_symbols_;  ///< by input and axis: the symbol that it names
+  std::vector<int64_t> key_;
 };
 
 }  // namespace dais
