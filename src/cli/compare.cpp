@@ -5,6 +5,7 @@
 namespace dais::cli {
 namespace {
 
+/// With the absolute bound of one tensor.
 bool close(double got, double expected, const Tolerance& tolerance) {
   if (std::isnan(got) || std::isnan(expected)) return std::isnan(got) && std::isnan(expected);
   if (std::isinf(got) || std::isinf(expected)) return got == expected;
@@ -44,10 +45,19 @@ std::string position(const Shape& shape, int64_t element) {
   return "[" + out;
 }
 
-std::string tensor_difference(const Tensor& got, const Tensor& expected,
-                              const Tolerance& tolerance) {
+double largest_of(const Tensor& tensor) {
+  double largest = 0;
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    if (const double value = std::abs(tensor.to_double(i)); std::isfinite(value))
+      largest = std::max(largest, value);
+  return largest;
+}
+
+std::string tensor_difference(const Tensor& got, const Tensor& expected, Tolerance tolerance) {
   if (got.dtype() != expected.dtype() || !(got.shape() == expected.shape()))
     return "is " + got.describe() + ", expected " + expected.describe();
+  if (tolerance.of_largest > 0 && NumericTypes::contains(expected.dtype()))
+    tolerance.absolute += tolerance.of_largest * largest_of(expected);
   std::string out;
   visit_dtype<AllTypes>(got.dtype(), [&]<typename T>() {
     const auto a = got.data<T>(), b = expected.data<T>();
@@ -98,6 +108,52 @@ std::string first_difference(const Datum& got, const Datum& expected, const Tole
     if (!keys.empty()) return "keys: " + keys;
   }
   return list_difference(*got.items, *expected.items, tolerance);
+}
+
+bool agree_within_steps(const Tensor& got, const Tensor& expected, double steps) {
+  double low = INFINITY, high = -INFINITY;
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    low = std::min(low, expected.to_double(i));
+    high = std::max(high, expected.to_double(i));
+  }
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    const double a = got.to_double(i), b = expected.to_double(i);
+    // A whole step survives the rounding of its ends.
+    if (a != b && !(std::abs(a - b) <= steps * (high - low) / 255 * (1 + 1e-6))) return false;
+  }
+  return true;
+}
+
+bool agree_in_top1(const Tensor& got, const Tensor& expected) {
+  const int64_t row = expected.rank() ? expected.shape()[expected.rank() - 1] : 1;
+  const auto top = [row](const Tensor& tensor, int64_t first) {
+    int64_t best = first;
+    for (int64_t i = first; i < first + row; ++i)
+      if (tensor.to_double(i) > tensor.to_double(best)) best = i;
+    return best;
+  };
+  for (int64_t first = 0; first < expected.elements(); first += row)
+    if (top(got, first) != top(expected, first)) return false;
+  return true;
+}
+
+Distance distance(const Tensor& tensor, const Tensor& truth) {
+  double largest = 0, squares = 0, difference = 0, differences = 0;
+  for (int64_t i = 0; i < truth.elements(); ++i) {
+    const double right = truth.to_double(i), off = std::abs(tensor.to_double(i) - right);
+    if (tensor.to_double(i) == right || !std::isfinite(right)) continue;
+    difference = std::isnan(off) ? INFINITY : std::max(difference, off);
+    differences += off * off;
+  }
+  for (int64_t i = 0; i < truth.elements(); ++i) {
+    const double right = truth.to_double(i);
+    if (!std::isfinite(right)) continue;
+    largest = std::max(largest, std::abs(right));
+    squares += right * right;
+  }
+  if (difference == 0) return {};
+  return {difference / std::max(largest, 1e-300),
+          std::sqrt(differences / std::max(squares, 1e-300))};
 }
 
 }  // namespace dais::cli

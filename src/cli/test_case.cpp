@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "ir/call.h"
+#include "ir/widen.h"
 #include "runtime/session.h"
 
 namespace dais::cli {
@@ -15,16 +17,49 @@ using onnx::Model;
 
 using Named = std::vector<std::pair<std::string, Datum>>;
 
+const Datum& output_named(const std::string& name, const std::vector<std::string>& names,
+                          const std::vector<Datum>& values) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    throw Error(Code::invalid_argument, "the model has no output '" + name + "'");
+  return values.at(static_cast<size_t>(found - names.begin()));
+}
+
+bool comparable(const Datum& a, const Datum& b) {
+  return a.kind == Datum::Kind::tensor && b.kind == Datum::Kind::tensor &&
+         a.tensor.shape() == b.tensor.shape() && NumericTypes::contains(a.tensor.dtype()) &&
+         NumericTypes::contains(b.tensor.dtype());
+}
+
+/// Whether a quantised model may give this instead.
+bool close_enough(const Datum& got, const Datum& expected, const CaseOptions& options) {
+  if (!comparable(got, expected) || got.tensor.dtype() != expected.tensor.dtype()) return false;
+  return (options.steps > 0 && agree_within_steps(got.tensor, expected.tensor, options.steps)) ||
+         (options.top1 && agree_in_top1(got.tensor, expected.tensor));
+}
+
 std::string compare_outputs(const std::vector<std::string>& names, const std::vector<Datum>& got,
-                            const Named& expected, const Tolerance& tolerance) {
+                            const Named& expected, const CaseOptions& options) {
   for (const auto& [name, value] : expected) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) return "the model has no output '" + name + "'";
-    const auto index = static_cast<size_t>(found - names.begin());
-    const auto difference = first_difference(got.at(index), value, tolerance);
-    if (!difference.empty()) return "output '" + name + "' " + difference;
+    const Datum& ours = output_named(name, names, got);
+    const auto difference = first_difference(ours, value, options.tolerance);
+    if (!difference.empty() && !close_enough(ours, value, options))
+      return "output '" + name + "' " + difference;
   }
   return {};
+}
+
+/// Whether any operator rounds to integers of a few bits, or multiplies such.
+bool is_quantised(const Graph& graph) {
+  constexpr std::string_view marks[] = {"quantize", "q_linear", "q_gemm", "_integer", "n_bits"};
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
+    return std::any_of(std::begin(marks), std::end(marks),
+                       [&](std::string_view mark) {
+                         return node->op->name.find(mark) != std::string_view::npos;
+                       }) ||
+           std::any_of(node->regions.begin(), node->regions.end(),
+                       [](const auto& region) { return is_quantised(*region); });
+  });
 }
 
 bool repeatable(const Graph& graph) {
@@ -61,35 +96,72 @@ Model written_and_read(const Model& model, int64_t opset) {
 class Runner {
  public:
   Runner(Model model, const CaseOptions& options) : names_(model.outputs), options_(options) {
+    if (!is_quantised(*model.graph)) {
+      options_.steps = 0;
+      options_.top1 = false;
+    }
     if (options.round_trip && repeatable(*model.graph)) {
       Model again = written_and_read(model, options.round_trip_opset);
       if (again.outputs != names_)
         throw Error(Code::internal, "written outputs change their names");
       second_.emplace(compile(std::move(again.graph), options.compile).plan);
     }
+    if (options.measure || options.exact > 0) truth_ = widened(*model.graph);
     first_.emplace(compile(std::move(model.graph), options.compile).plan);
   }
 
   void run(const std::vector<Datum>& inputs) {
     for (int i = 1; i < options_.runs; ++i) first_->run(inputs);
     got_ = first_->run(inputs);
+    inputs_ = inputs;
     if (!second_) return;
     Named before;
     for (size_t i = 0; i < names_.size(); ++i) before.emplace_back(names_[i], got_[i]);
-    const bool same_ops = options_.round_trip_opset == onnx::kNewestOpset;
-    const auto difference = compare_outputs(names_, second_->run(inputs), before,
-                                            same_ops ? Tolerance{0, 0} : options_.tolerance);
+    CaseOptions same;
+    same.tolerance =
+        options_.round_trip_opset == onnx::kNewestOpset ? Tolerance{0, 0} : options_.tolerance;
+    const auto difference = compare_outputs(names_, second_->run(inputs), before, same);
     if (!difference.empty()) throw Error(Code::internal, "written and read back: " + difference);
   }
-  std::string compare(const Named& expected) const {
-    return compare_outputs(names_, got_, expected, options_.tolerance);
+  CaseResult compare(const Named& expected) const {
+    CaseResult out;
+    if (truth_) out.measured = measure(expected);
+    for (const auto& output : expected) {
+      out.difference = compare_outputs(names_, got_, {output}, options_);
+      if (!out.difference.empty() && !as_exact(output.first, out.measured)) break;
+      out.difference.clear();
+    }
+    return out;
   }
 
  private:
+  bool as_exact(const std::string& output, const std::vector<Measured>& measured) const {
+    return std::any_of(measured.begin(), measured.end(), [&](const Measured& entry) {
+      return entry.output == output && entry.ours.rms <= options_.exact * entry.theirs.rms;
+    });
+  }
+
+  std::vector<Measured> measure(const Named& expected) const {
+    std::vector<Datum> inputs = inputs_;
+    for (Datum& input : inputs)
+      if (input.kind == Datum::Kind::tensor) input = widened(input.tensor);
+    const std::vector<Datum> truths = evaluate(*truth_, inputs);
+    std::vector<Measured> out;
+    for (const auto& [name, value] : expected) {
+      const Datum& truth = output_named(name, names_, truths);
+      const Datum& ours = output_named(name, names_, got_);
+      if (comparable(truth, ours) && comparable(truth, value))
+        out.push_back({name, distance(ours.tensor, truth.tensor),
+                       distance(value.tensor, truth.tensor), distance(ours.tensor, value.tensor)});
+    }
+    return out;
+  }
+
   std::vector<std::string> names_;
   CaseOptions options_;
   std::optional<Session> first_, second_;
-  std::vector<Datum> got_;
+  std::unique_ptr<Graph> truth_;
+  std::vector<Datum> inputs_, got_;
 };
 
 Datum read_value(const fs::path& path, const Type& type) {
@@ -120,7 +192,7 @@ Model import_for(const fs::path& path, const fs::path& data) {
   return onnx::import_model(path, options);
 }
 
-std::string run_data_set(const fs::path& path, const fs::path& data, const CaseOptions& options) {
+CaseResult run_data_set(const fs::path& path, const fs::path& data, const CaseOptions& options) {
   Model model = import_for(path, data);
   const auto& graph = *model.graph;
   std::vector<Datum> inputs;
@@ -138,17 +210,21 @@ std::string run_data_set(const fs::path& path, const fs::path& data, const CaseO
   return runner.compare(expected);
 }
 
-std::string run_folder(const TestCase& test, const CaseOptions& options) {
+CaseResult run_folder(const TestCase& test, const CaseOptions& options) {
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(test.model.parent_path()))
     if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
       sets.push_back(entry.path());
   std::sort(sets.begin(), sets.end());
+  CaseResult out;
   for (const auto& set : sets) {
-    const auto found = run_data_set(test.model, set, options);
-    if (!found.empty()) return set.filename().string() + ": " + found;
+    CaseResult found = run_data_set(test.model, set, options);
+    out.measured.insert(out.measured.end(), found.measured.begin(), found.measured.end());
+    if (found.difference.empty()) continue;
+    out.difference = set.filename().string() + ": " + found.difference;
+    break;
   }
-  return {};
+  return out;
 }
 
 Tensor ramp(const Type& type) {
@@ -162,7 +238,7 @@ Tensor ramp(const Type& type) {
   return out;
 }
 
-std::string run_light(const TestCase& test, const CaseOptions& options) {
+CaseResult run_light(const TestCase& test, const CaseOptions& options) {
   Model model = onnx::import_model(test.model);
   std::vector<Datum> inputs;
   for (const Value* input : model.graph->inputs) inputs.push_back(ramp(input->type));
@@ -224,7 +300,7 @@ Named values_of(const json& values) {
   return out;
 }
 
-std::string compare_entry(const TestCase& test, CaseOptions options) {
+CaseResult compare_entry(const TestCase& test, CaseOptions options) {
   const auto given = values_of(test.entry.at("inputs"));
   onnx::ImportOptions import;
   for (const auto& [name, value] : given) import.overrides.insert(name);
@@ -233,7 +309,7 @@ std::string compare_entry(const TestCase& test, CaseOptions options) {
   for (const Value* input : model.graph->inputs) {
     const auto found = std::find_if(given.begin(), given.end(),
                                     [&](const auto& pair) { return pair.first == input->name; });
-    if (found == given.end()) return "the case gives no input '" + input->name + "'";
+    if (found == given.end()) return {"the case gives no input '" + input->name + "'", {}};
     inputs.push_back(found->second);
   }
   const double allowed = test.entry.at("tol").get<double>();
@@ -241,16 +317,16 @@ std::string compare_entry(const TestCase& test, CaseOptions options) {
   Runner runner(std::move(model), options);
   runner.run(inputs);
   if (!test.entry.at("expect").is_null()) return runner.compare(values_of(test.entry["expect"]));
-  if (test.entry.at("any_of").is_null()) return "ran, but an error was expected";
+  if (test.entry.at("any_of").is_null()) return {"ran, but an error was expected", {}};
   std::string difference;
   for (const auto& accepted : test.entry["any_of"]) {
-    difference = runner.compare(values_of(accepted));
+    difference = runner.compare(values_of(accepted)).difference;
     if (difference.empty()) return {};
   }
-  return "agrees with none of the accepted answers; with the last: " + difference;
+  return {"agrees with none of the accepted answers; with the last: " + difference, {}};
 }
 
-std::string run_entry(const TestCase& test, const CaseOptions& options) {
+CaseResult run_entry(const TestCase& test, const CaseOptions& options) {
   try {
     return compare_entry(test, options);
   } catch (const Error& error) {
@@ -292,7 +368,7 @@ std::vector<TestCase> find_cases(const std::vector<std::string>& folders,
   return out;
 }
 
-std::string run_case(const TestCase& test, const CaseOptions& options) {
+CaseResult run_case(const TestCase& test, const CaseOptions& options) {
   switch (test.layout) {
     case TestCase::Layout::folder: return run_folder(test, options);
     case TestCase::Layout::light: return run_light(test, options);

@@ -24,6 +24,14 @@ struct TestCase {
 struct CaseOptions {
   CompileOptions compile;
   Tolerance tolerance;
+  /// Of models with quantised operators also accept differences of so many 255ths of an output's
+  /// range, and outputs whose rows have their largest element in the same place.
+  double steps = 0;
+  bool top1 = false;
+  /// Also evaluate the model in f64 and measure both answers by that; above 0, accept outputs
+  /// whose distance (RMS) is at most so many times that of the answer on file.
+  bool measure = false;
+  double exact = 0;
   /// Also writes the model as ONNX, reads it back and expects the same bits; below the newest opset
   /// ops may become several, and the tolerance holds instead.
   bool round_trip = false;
@@ -40,8 +48,19 @@ class NoForm : public Error {
 /// Every case below the folders, and those of a cases.json ("" for none), sorted by name.
 std::vector<TestCase> find_cases(const std::vector<std::string>& folders, const std::string& cases);
 
-/// Runs a case; empty when its outputs are right, else the first difference. Throws Error when the
-/// model cannot be read or run (which is what some cases ask for; then the answer is empty too).
-std::string run_case(const TestCase& test, const CaseOptions& options);
+/// How far an output and the answer on file are from the truth, and from each other.
+struct Measured {
+  std::string output;
+  Distance ours, theirs, apart;
+};
+
+struct CaseResult {
+  std::string difference;  ///< the first one; empty when all outputs are right
+  std::vector<Measured> measured;
+};
+
+/// Runs a case. Throws Error when the
+/// model cannot be read or run (which is what some cases ask for; then nothing differs).
+CaseResult run_case(const TestCase& test, const CaseOptions& options);
 
 }  // namespace dais::cli

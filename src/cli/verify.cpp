@@ -22,6 +22,7 @@ struct Options {
 struct Outcome {
   std::string name, status, detail;
   double seconds = 0;
+  std::vector<Measured> measured;
 };
 
 /// Names of cases that may fail: "name  # reason" a line.
@@ -47,10 +48,12 @@ std::map<std::string, std::string> read_skips(const std::string& path) {
 
 Outcome judge(const TestCase& test, const Options& options,
               const std::map<std::string, std::string>& skips) {
-  Outcome out{test.name, "passed", {}};
+  Outcome out{test.name, "passed", {}, 0, {}};
   const auto start = std::chrono::steady_clock::now();
   try {
-    out.detail = run_case(test, options.run);
+    CaseResult result = run_case(test, options.run);
+    out.detail = std::move(result.difference);
+    out.measured = std::move(result.measured);
   } catch (const NoForm&) {
     out.status = "no form";
     return out;
@@ -71,15 +74,29 @@ Outcome judge(const TestCase& test, const Options& options,
 
 void print(const Outcome& outcome, const Options& options) {
   if (options.json) {
-    const json line = {{"case", outcome.name},
-                       {"status", outcome.status},
-                       {"detail", outcome.detail},
-                       {"seconds", outcome.seconds}};
+    json line = {{"case", outcome.name},
+                 {"status", outcome.status},
+                 {"detail", outcome.detail},
+                 {"seconds", outcome.seconds}};
+    for (const Measured& measured : outcome.measured)
+      line["measured"].push_back({{"output", measured.output},
+                                  {"rms", measured.ours.rms},
+                                  {"largest", measured.ours.largest},
+                                  {"rms_on_file", measured.theirs.rms},
+                                  {"largest_on_file", measured.theirs.largest},
+                                  {"rms_apart", measured.apart.rms},
+                                  {"largest_apart", measured.apart.largest}});
     std::printf("%s\n", line.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
   } else if (outcome.status != "passed" && outcome.status != "no form") {
     std::printf("%-10s %s\n           %s\n", outcome.status.c_str(), outcome.name.c_str(),
                 outcome.detail.c_str());
   }
+  if (!options.json)
+    for (const Measured& measured : outcome.measured)
+      std::printf("%-44s %-16s ours %.1e (%.1e), on file %.1e (%.1e), apart %.1e (%.1e)\n",
+                  outcome.name.c_str(), measured.output.c_str(), measured.ours.rms,
+                  measured.ours.largest, measured.theirs.rms, measured.theirs.largest,
+                  measured.apart.rms, measured.apart.largest);
   std::fflush(stdout);
 }
 
@@ -139,6 +156,20 @@ void add_verify(Program& program) {
       ->capture_default_str();
   command->add_option("--atol", options->run.tolerance.absolute, "Absolute tolerance")
       ->capture_default_str();
+  command
+      ->add_option("--of-largest", options->run.tolerance.of_largest,
+                   "Absolute tolerance, as a share of the output's largest value")
+      ->capture_default_str();
+  command->add_option(
+      "--steps", options->run.steps,
+      "Accept differences of so many 255ths of the output's range (quantised models)");
+  command->add_flag("--top1", options->run.top1,
+                    "Accept the same largest element in every row (quantised models)");
+  command->add_flag("--measure", options->run.measure,
+                    "Evaluate the model in f64 too and print how far both answers are from that");
+  command->add_option("--exact", options->run.exact,
+                      "Accept outputs at most so many times as far (RMS) from the f64 answer as "
+                      "the one on file");
   command->add_option("--optimize", options->optimize, "Passes to run: off, portable or full")
       ->capture_default_str();
   command->add_option("--threads", options->run.compile.threads,

@@ -153,6 +153,53 @@ TEST_F(Cli, VerifySaysWhetherTheCheckHeld) {
   refused("verify absent", "absent");
 }
 
+/// The example model on an image of zeros, with its own answer, changed, as the one on file.
+class CliVerify : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    set_ = folder_ / "cases" / "test_one" / "test_data_set_0";
+    fs::create_directories(set_);
+    fs::copy_file(folder_ / "model.onnx", set_.parent_path() / "model.onnx");
+    // TensorProto {dims: [1, 1, 28, 28], data_type: 1, raw_data: 3136 bytes}.
+    std::ofstream(set_ / "input_0.pb", std::ios::binary)
+        << std::string("\x08\x01\x08\x01\x08\x1c\x08\x1c\x10\x01\x4a\xc0\x18", 13)
+        << std::string(3136, '\0');
+  }
+  void put_answer(const std::vector<float>& values) {
+    std::ofstream file(set_ / "output_0.pb", std::ios::binary);
+    file << std::string("\x08\x01\x08\x0a\x10\x01\x4a\x28", 8);
+    file.write(reinterpret_cast<const char*>(values.data()), 40);
+  }
+  json verified(const std::string& flags, int status) {
+    const Result result = dais("verify cases --json " + flags);
+    EXPECT_EQ(result.status, status) << flags << "\n" << result.out << result.err;
+    return json::parse(result.out.substr(0, result.out.find('\n')), nullptr, false);
+  }
+  fs::path set_;
+};
+
+TEST_F(CliVerify, ResultsAreMeasuredByTheExactAnswer) {
+  put_answer(std::vector<float>(10, 0.5F));
+  const json line = verified("--measure", 1);
+  EXPECT_LT(line.at("measured").at(0).at("rms").get<double>(), 1e-5);
+  EXPECT_GT(line.at("measured").at(0).at("rms_on_file").get<double>(), 0.1);
+  // Ours is the nearer one by far; half as near as itself is not enough.
+  EXPECT_EQ(verified("--exact 1", 0).at("status"), "passed");
+  EXPECT_EQ(verified("--exact 1e-9", 1).at("status"), "failed");
+}
+
+TEST_F(CliVerify, ToleranceMayScaleWithTheLargestValue) {
+  put_answer(std::vector<float>(10, 0.5F));
+  EXPECT_EQ(verified("--of-largest 0.01", 1).at("status"), "failed");
+  EXPECT_EQ(verified("--of-largest 2", 0).at("status"), "passed");
+}
+
+TEST_F(CliVerify, StepsAreForQuantisedModelsOnly) {
+  put_answer(std::vector<float>{0, 1, 0, 0, 0, 0, 0, 0, 0, 0});
+  verified("--steps 255 --top1", 1);
+}
+
 TEST_F(Cli, HostileFilesAreRefusedInOneLine) {
   const std::string good = contents(folder_ / "model.onnx");
   refused("run absent.onnx", "absent.onnx");

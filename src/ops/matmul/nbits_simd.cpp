@@ -126,7 +126,8 @@ void nbits_round_row(const float* x, int64_t depth, int64_t blocks, int64_t bloc
     };
     for (int64_t k = 0; k < block_size; k += 16) top = _mm512_max_ps(top, _mm512_abs_ps(load(k)));
     const float most = _mm512_reduce_max_ps(top), scale = most / 127;
-    const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
+    // Rounded once, not twice as 1 / scale would be.
+    const __m512 inverse = _mm512_set1_ps(scale > 0 ? 127 / most : 0);
     __m512i sum = _mm512_setzero_si512();
     for (int64_t k = 0; k < block_size; k += 16) {
       const __m512i rounded = _mm512_cvtps_epi32(_mm512_mul_ps(load(k), inverse));

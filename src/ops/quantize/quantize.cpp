@@ -162,29 +162,37 @@ void reference_dequantize(Call& c) {
 }
 
 void infer_dynamic(Inference& c) {
-  if (c.dtype(0) != DType::f32) c.fail("x is " + std::string(dtype_name(c.dtype(0))) + ", not f32");
+  // f64 is ours: truths are computed in it.
+  const DType dtype = c.dtype(0);
+  if (dtype != DType::f32 && dtype != DType::f64)
+    c.fail("x is " + std::string(dtype_name(dtype)) + ", not f32");
   c.set(0, DType::u8);
-  c.set(1, DType::f32, {});
+  c.set(1, dtype, {});
   c.set(2, DType::u8, {});
   c.set(0, DType::u8, c.shape(0));
 }
 
-void reference_dynamic(Call& c) {
-  const auto x = c.in(0).data<float>();
-  float low = 0, high = 0;
-  for (const float value : x) {
+template <typename T>
+void quantize_dynamically(Call& c) {
+  const auto x = c.in(0).data<T>();
+  T low = 0, high = 0;
+  for (const T value : x) {
     low = std::fmin(low, value);
     high = std::fmax(high, value);
   }
-  const float scale = (high - low) / 255;
+  const T scale = (high - low) / 255;
   // All zeros: any scale does; a zero one would divide zero by zero.
-  const float divisor = scale == 0 ? 1 : scale;
+  const T divisor = scale == 0 ? 1 : scale;
   const auto zero = saturated<uint8_t>(std::nearbyint(-low / divisor));
   Tensor& y = c.out(0, c.in(0).shape());
   for (size_t i = 0; i < x.size(); ++i)
     y.data<uint8_t>()[i] = saturated<uint8_t>(std::nearbyint(x[i] / divisor) + zero);
-  if (c.outputs() > 1) c.out(1, Shape{}).data<float>()[0] = scale;
+  if (c.outputs() > 1) c.out(1, Shape{}).data<T>()[0] = scale;
   if (c.outputs() > 2) c.out(2, Shape{}).data<uint8_t>()[0] = zero;
+}
+
+void reference_dynamic(Call& c) {
+  c.in(0).dtype() == DType::f64 ? quantize_dynamically<double>(c) : quantize_dynamically<float>(c);
 }
 
 }  // namespace
