@@ -2,6 +2,7 @@
 // work cut into blocks of tiles whose transformed input stays in a core's L2 cache.
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <utility>
 
@@ -20,13 +21,21 @@ constexpr int64_t kCells = kWinogradCells;
 constexpr int64_t kBlockBytes = 1 << 20;  ///< of transformed input
 constexpr int64_t kFewestTiles = 12;      ///< of a block, when there are as many
 
-/// G of F(4, 3): three taps to six values.
-constexpr double kTransform[6][3] = {{1.0 / 4, 0, 0},
-                                     {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                     {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                     {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                     {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                     {0, 0, 1}};
+using TapTransform = std::array<std::array<double, 3>, 6>;
+
+/// G of F(4, 3), three taps to six values: powers of each point, divided by the product of its
+/// distances to the others.
+constexpr TapTransform tap_transform() {
+  constexpr double a = kWinogradNear, b = kWinogradFar;
+  constexpr double near = 2 * a * a * (a * a - b * b), far = 2 * b * b * (b * b - a * a);
+  return {{{1 / (a * a * b * b), 0, 0},
+           {1 / near, a / near, a * a / near},
+           {1 / near, -a / near, a * a / near},
+           {1 / far, b / far, b * b / far},
+           {1 / far, -b / far, b * b / far},
+           {0, 0, 1}}};
+}
+constexpr TapTransform kTransform = tap_transform();
 
 /// Output channels from `channel` on that are computed together.
 struct Chunk {

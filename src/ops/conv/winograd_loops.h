@@ -24,6 +24,10 @@ inline constexpr int64_t kWinogradChannels = 16;
 inline constexpr int64_t kWinogradVectors = 4;
 inline constexpr int64_t kWinogradCells = 36;
 
+/// The points 0, A, -A, B, -B and infinity of the transform. Every coefficient made of them is
+/// exact in f32; of the pairs of sixteenths they lose least (see docs/decisions/winograd.md).
+inline constexpr float kWinogradNear = 0.625F, kWinogradFar = 1.5F;
+
 /// Input channels as they lie in transformed memory.
 inline int64_t winograd_depth(int64_t channels) {
   return (channels + kWinogradChannels - 1) / kWinogradChannels * kWinogradChannels;

@@ -12,6 +12,7 @@ namespace dais::DAIS_ISA {
 namespace {
 
 constexpr int64_t kSide = 6, kOut = 4;
+constexpr float kNear = kWinogradNear, kFar = kWinogradFar;
 
 /// Where a tile lies: its example and the first of its result positions.
 struct Place {
@@ -31,27 +32,32 @@ Place place_of(const WinogradSizes& s, int64_t tile) {
   return out;
 }
 
-/// Six input values to six transformed ones.
+/// Six input values to six transformed ones: the coefficients of the polynomial with the roots 0,
+/// A, -A, B, -B and infinity without one root each.
 inline void enter_line(const Lanes d[kSide], Lanes t[kSide]) {
-  const Lanes four = splat(4), five = splat(5), two = splat(2);
-  const Lanes a = d[4] - four * d[2], b = d[3] - four * d[1];
-  const Lanes c = d[4] - d[2], e = two * (d[3] - d[1]);
-  t[0] = four * d[0] - five * d[2] + d[4];
-  t[1] = a + b;
-  t[2] = a - b;
-  t[3] = c + e;
-  t[4] = c - e;
-  t[5] = four * d[1] - five * d[3] + d[5];
+  const Lanes a2 = splat(-kNear * kNear), b2 = splat(-kFar * kFar);
+  const Lanes sum = splat(-(kNear * kNear + kFar * kFar));
+  const Lanes product = splat(kNear * kNear * kFar * kFar);
+  const Lanes near_even = multiply_add(b2, d[2], d[4]), near_odd = multiply_add(b2, d[1], d[3]);
+  const Lanes far_even = multiply_add(a2, d[2], d[4]), far_odd = multiply_add(a2, d[1], d[3]);
+  t[0] = multiply_add(product, d[0], multiply_add(sum, d[2], d[4]));
+  t[1] = multiply_add(splat(kNear), near_odd, near_even);
+  t[2] = multiply_add(splat(-kNear), near_odd, near_even);
+  t[3] = multiply_add(splat(kFar), far_odd, far_even);
+  t[4] = multiply_add(splat(-kFar), far_odd, far_even);
+  t[5] = multiply_add(product, d[1], multiply_add(sum, d[3], d[5]));
 }
 
 /// Six transformed values to four results.
 inline void leave_line(const Lanes m[kSide], Lanes s[kOut]) {
+  constexpr float a = kNear, b = kFar;
   const Lanes sum = m[1] + m[2], difference = m[1] - m[2];
   const Lanes far_sum = m[3] + m[4], far_difference = m[3] - m[4];
   s[0] = m[0] + sum + far_sum;
-  s[1] = difference + splat(2) * far_difference;
-  s[2] = sum + splat(4) * far_sum;
-  s[3] = difference + splat(8) * far_difference + m[5];
+  s[1] = multiply_add(splat(a), difference, splat(b) * far_difference);
+  s[2] = multiply_add(splat(a * a), sum, splat(b * b) * far_sum);
+  s[3] = multiply_add(splat(a * a * a), difference,
+                      multiply_add(splat(b * b * b), far_difference, m[5]));
 }
 
 /// One tile of up to 16 channels. `rows` and `columns`: offsets of the six lines, -1 outside.
