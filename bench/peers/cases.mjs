@@ -92,3 +92,24 @@ export function drawInputs(spec, seed) {
     return {name: input.name, type: ELEMENT_TYPES[input.dtype].number, dims: input.dims, data};
   });
 }
+
+// External weights are looked up beside model.onnx, and a reader may rightly refuse a path that
+// leaves the folder: a hard link keeps them inside without a second copy.
+function link(from, to) {
+  fs.rmSync(to, {force: true});
+  const source = fs.realpathSync(from);
+  try {
+    fs.linkSync(source, to);
+  } catch {
+    fs.symlinkSync(source, to);
+  }
+}
+
+/** Puts the model, as model.onnx, and its weights into a folder. */
+export function linkModel(spec, models, folder) {
+  link(path.join(models, spec.model), path.join(folder, 'model.onnx'));
+  const weights = spec.model.replace(/\.onnx$/, '.data');
+  if (fs.existsSync(path.join(models, weights))) {
+    link(path.join(models, weights), path.join(folder, weights));
+  }
+}

@@ -10,7 +10,7 @@ import fs from 'fs';
 import {createRequire} from 'module';
 import path from 'path';
 import {parseArgs} from 'util';
-import {drawInputs, readCases} from './cases.mjs';
+import {drawInputs, linkModel, readCases} from './cases.mjs';
 import {ELEMENT_TYPES, encodeTensor} from './tensor_proto.mjs';
 
 const ORT_NAMES = {
@@ -38,26 +38,6 @@ function fromOrt(name, tensor) {
   const {buffer, byteOffset, byteLength} = tensor.data;
   const data = Buffer.from(buffer, byteOffset, byteLength);
   return {name, type: ELEMENT_TYPES[dtype].number, dims: [...tensor.dims], data};
-}
-
-// External weights are looked up beside model.onnx, and a reader may rightly refuse a path that
-// leaves the folder: a hard link keeps them inside without a second copy.
-function link(from, to) {
-  fs.rmSync(to, {force: true});
-  const source = fs.realpathSync(from);
-  try {
-    fs.linkSync(source, to);
-  } catch {
-    fs.symlinkSync(source, to);
-  }
-}
-
-function linkModel(spec, models, folder) {
-  link(path.join(models, spec.model), path.join(folder, 'model.onnx'));
-  const weights = spec.model.replace(/\.onnx$/, '.data');
-  if (fs.existsSync(path.join(models, weights))) {
-    link(path.join(models, weights), path.join(folder, weights));
-  }
 }
 
 async function writeCase(ort, spec, options) {
