@@ -14,6 +14,7 @@ struct Program {
 void add_bench(Program& program);
 void add_convert(Program& program);
 void add_compare(Program& program);
+void add_data(Program& program);
 void add_explain(Program& program);
 void add_inspect(Program& program);
 void add_new(Program& program);

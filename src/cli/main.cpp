@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
     dais::cli::add_compare(program);
     dais::cli::add_simulate(program);
     dais::cli::add_convert(program);
+    dais::cli::add_data(program);
     dais::cli::add_new(program);
     if (explain_unknown_verb(program.app, argc, argv)) return kWrongUsage;
     try {

@@ -59,7 +59,11 @@ DatasetPtr open_cifar(const fs::path& path, const OpenOptions& options) {
   Layout layout = kTen;
   for (const auto& name : files) {
     const Blob file = load_file(base / name, options.max_bytes);
-    layout = layout_of(file.bytes.size(), base / name);
+    const Layout found = layout_of(file.bytes.size(), base / name);
+    if (!labels.empty() && found.label_bytes != layout.label_bytes)
+      throw Error(Code::invalid_argument, "files of CIFAR-10 and CIFAR-100 lie side by side",
+                  (base / name).string(), "Keep them in folders of their own");
+    layout = found;
     const auto record = static_cast<size_t>(kPixels + layout.label_bytes);
     for (size_t at = 0; at < file.bytes.size(); at += record) {
       const uint8_t* sample = file.bytes.data() + at;
