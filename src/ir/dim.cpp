@@ -26,6 +26,19 @@ std::optional<int64_t> checked_mul(int64_t a, int64_t b) {
   throw Error(Code::invalid_argument, "the size of a dimension overflows 64 bits");
 }
 
+// Products of sums, and choices between choices, can double with every operation: a file of a few
+// hundred bytes could ask for any amount of memory. Real models stay below a thousand characters.
+constexpr size_t kLongestText = 10'000;
+constexpr size_t kMostTerms = 10'000;
+
+void check_extent(size_t extent, size_t limit) {
+  if (extent > limit)
+    throw Error(Code::invalid_argument,
+                "the size of a dimension is an expression of more than " +
+                    std::to_string(kLongestText) + " characters",
+                "", "Give the model's inputs fixed sizes");
+}
+
 std::optional<int64_t> apply(int kind, int64_t a, int64_t b) {
   switch (kind) {
     case kFloorDiv:
@@ -57,6 +70,12 @@ struct Dim::Term {
   int64_t coefficient;
   std::vector<std::shared_ptr<const Atom>> atoms;
 
+  /// Length of the text, without the coefficient.
+  size_t extent() const {
+    size_t out = 0;
+    for (const auto& atom : atoms) out += atom->text.size() + 1;
+    return out;
+  }
   std::string key() const {
     std::string out;
     for (const auto& atom : atoms) out += (out.empty() ? "" : "*") + atom->text;
@@ -78,6 +97,9 @@ Dim Dim::make(int64_t constant, Terms terms) {
     }
   }
   std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
+  size_t extent = 0;
+  for (const Term& term : merged) extent += term.extent();
+  check_extent(extent, kLongestText);
   Dim out(constant);
   if (!merged.empty()) out.terms_ = std::make_shared<const Terms>(std::move(merged));
   return out;
@@ -94,6 +116,7 @@ Dim Dim::opaque(int kind, const Dim& a, const Dim& b) {
   auto atom = std::make_shared<Atom>();
   atom->kind = kind;
   atom->text = std::string(kNames[kind]) + "(" + a.text() + ", " + b.text() + ")";
+  check_extent(atom->text.size(), kLongestText);
   atom->a = a;
   atom->b = b;
   return make(0, {{1, {std::move(atom)}}});
@@ -206,6 +229,8 @@ Dim operator*(const Dim& a, const Dim& b) {
   auto constant = checked_mul(a.constant_, b.constant_);
   if (!constant) overflowed();
   if (a.is_constant() && b.is_constant()) return *constant;
+  const auto count = [](const Dim& dim) { return dim.terms_ ? dim.terms_->size() + 1 : 1; };
+  check_extent(count(a) * count(b), kMostTerms);
   Dim::Terms terms;
   auto add = [&](int64_t x, int64_t y, std::vector<std::shared_ptr<const Dim::Atom>> atoms) {
     auto coefficient = checked_mul(x, y);
@@ -359,7 +384,13 @@ class DimParser {
     return left;
   }
   std::optional<Dim> atom() {
-    if (++depth_ > 64) return std::nullopt;
+    if (depth_ == 64) return std::nullopt;
+    ++depth_;
+    auto out = shallow_atom();
+    --depth_;
+    return out;
+  }
+  std::optional<Dim> shallow_atom() {
     skip();
     if (at_ >= text_.size()) return std::nullopt;
     const char c = text_[at_];

@@ -1,6 +1,6 @@
 #include <unordered_map>
 
-#include "ir/call.h"
+#include "ir/reference.h"
 
 namespace dais {
 namespace {
@@ -47,16 +47,20 @@ std::vector<Datum> evaluate_decomposed(const Node& node, std::span<const Datum> 
 
 }  // namespace
 
+void run_reference(Call& call) {
+  try {
+    call.node.op->reference(call);
+  } catch (const Error& error) {
+    throw error.where().empty() ? error.at(call.node.where()) : error;
+  }
+}
+
 std::vector<Datum> evaluate_node(const Node& node, std::span<const Datum> inputs) {
   if (!node.op->reference) return evaluate_decomposed(node, inputs);
   std::vector<Datum> outputs(node.outs.size());
   Interpreter regions(node);
   Call call(node, inputs, outputs, &regions);
-  try {
-    node.op->reference(call);
-  } catch (const Error& error) {
-    throw error.where().empty() ? error.at(node.where()) : error;
-  }
+  run_reference(call);
   return outputs;
 }
 

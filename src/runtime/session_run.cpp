@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "ir/inference.h"
+#include "ir/reference.h"
 #include "runtime/session_state.h"
 
 namespace dais {
@@ -58,15 +59,11 @@ void Session::State::run_reference(size_t at) {
     in_data_.push_back(slot >= 0 ? data[static_cast<size_t>(slot)] : Datum());
   for (int slot : step.out) out_data_.push_back(data[static_cast<size_t>(slot)]);
   densify(step);
-  try {
-    if (step.node->op->reference) {
-      Call call(*step.node, in_data_, out_data_);
-      step.node->op->reference(call);
-    } else {
-      run_decomposed(step);
-    }
-  } catch (const Error& error) {
-    throw error.where().empty() ? error.at(step.node->where()) : error;
+  if (step.node->op->reference) {
+    Call call(*step.node, in_data_, out_data_);
+    dais::run_reference(call);
+  } else {
+    run_decomposed(step);
   }
   undensify(step);
   for (size_t i = 0; i < step.out.size(); ++i) {
@@ -98,11 +95,7 @@ void Session::State::run_late(size_t at) {
   if (step.node->op->reference) {
     RegionSessions regions(steps[at].regions, profile);
     Call call(*step.node, inputs, outputs, &regions);
-    try {
-      step.node->op->reference(call);
-    } catch (const Error& error) {
-      throw error.where().empty() ? error.at(step.node->where()) : error;
-    }
+    dais::run_reference(call);
   } else {
     outputs = evaluate_node(*step.node, inputs);
   }

@@ -131,6 +131,39 @@ TEST_F(Cli, AnswersInJson) {
   EXPECT_FALSE(bench.at("layers").empty());
 }
 
+TEST_F(Cli, InspectInJson) {
+  const json facts = parsed("inspect model.onnx --json --size N=3");
+  EXPECT_EQ(facts.at("inputs").at(0).at("name"), "image");
+  EXPECT_EQ(facts.at("outputs").at(0).at("name"), "probability");
+  EXPECT_EQ(facts.at("sizes").at("N"), 3);
+  EXPECT_GT(facts.at("nodes").get<int>(), 3);
+  EXPECT_GT(facts.at("parameters").get<int>(), 1000);
+  EXPECT_EQ(facts.at("parameter_bytes").get<double>(), 4 * facts.at("parameters").get<double>());
+  EXPECT_GT(facts.at("flops").get<double>(), 1e5);
+  EXPECT_GT(facts.at("peak_bytes").get<double>(), facts.at("parameter_bytes").get<double>());
+  EXPECT_EQ(facts.at("problem"), "");
+  refused("inspect model.onnx --size M=3", "Did you mean 'N'?");
+  refused("inspect model.onnx --size N=-3", "NAME=NUMBER");
+}
+
+TEST_F(Cli, ConvertedModelsGiveTheSame) {
+  const std::string input = " --input image=uniform:2x1x28x28 --seed 5 --optimize off --output ";
+  EXPECT_EQ(dais("run model.onnx" + input + "before").status, 0);
+  for (const std::string flags : {"", "--opset 13", "--opset 17 --fold", "--external-data"}) {
+    const json facts = parsed("convert model.onnx to.onnx --json " + flags);
+    EXPECT_GT(facts.at("nodes").get<int>(), 3) << flags;
+    EXPECT_EQ(facts.at("bytes").get<size_t>(), fs::file_size(folder_ / "to.onnx")) << flags;
+    EXPECT_EQ(fs::exists(folder_ / "to.onnx.data"), flags == "--external-data");
+    EXPECT_EQ(parsed("inspect to.onnx --json").at("opsets").at("ai.onnx"), facts.at("opset"));
+    EXPECT_EQ(dais("run to.onnx" + input + "after").status, 0) << flags;
+    EXPECT_EQ(contents(folder_ / "before" / "probability.npy"),
+              contents(folder_ / "after" / "probability.npy"))
+        << flags;
+  }
+  refused("convert model.onnx to.onnx --opset 12", "--opset");
+  refused("convert absent.onnx to.onnx", "absent.onnx");
+}
+
 TEST_F(Cli, VerifySaysWhetherTheCheckHeld) {
   const fs::path set = folder_ / "cases" / "test_fashion" / "test_data_set_0";
   fs::create_directories(set);
