@@ -160,7 +160,7 @@ TEST_F(Cli, ConvertedModelsGiveTheSame) {
               contents(folder_ / "after" / "probability.npy"))
         << flags;
   }
-  refused("convert model.onnx to.onnx --opset 12", "--opset");
+  EXPECT_EQ(dais("convert model.onnx to.onnx --opset 12").status, 2);
   refused("convert absent.onnx to.onnx", "absent.onnx");
 }
 
