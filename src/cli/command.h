@@ -15,11 +15,15 @@ void add_bench(Program& program);
 void add_convert(Program& program);
 void add_compare(Program& program);
 void add_data(Program& program);
+void add_eval(Program& program);
 void add_explain(Program& program);
+void add_export(Program& program);
 void add_inspect(Program& program);
 void add_new(Program& program);
+void add_predict(Program& program);
 void add_run(Program& program);
 void add_simulate(Program& program);
+void add_train(Program& program);
 void add_verify(Program& program);
 
 }  // namespace dais::cli

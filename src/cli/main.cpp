@@ -36,6 +36,10 @@ int main(int argc, char** argv) {
     dais::cli::add_explain(program);
     dais::cli::add_bench(program);
     dais::cli::add_compare(program);
+    dais::cli::add_train(program);
+    dais::cli::add_eval(program);
+    dais::cli::add_predict(program);
+    dais::cli::add_export(program);
     dais::cli::add_simulate(program);
     dais::cli::add_convert(program);
     dais::cli::add_data(program);

@@ -51,7 +51,8 @@ void move_into_place(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 CheckpointFolder::CheckpointFolder(fs::path folder, int keep)
-    : folder_(std::move(folder)), keep_(std::max(1, keep)) {
+    : folder_(std::move(folder)), keep_(keep) {
+  if (keep_ == kReadOnly) return;
   std::error_code problem;
   fs::create_directories(folder_, problem);
   if (problem)

@@ -19,8 +19,10 @@ struct Checkpoint {
 /// best one, named in best.json.
 class CheckpointFolder {
  public:
-  /// Creates the folder; removes what interrupted writes left. keep is at least 1.
+  /// Creates the folder; removes what interrupted writes left. keep is at least 1, or kReadOnly.
   CheckpointFolder(std::filesystem::path folder, int keep);
+  /// As keep: only looks; nothing is created or removed.
+  static constexpr int kReadOnly = 0;
 
   /// Throws `exhausted` (disk full) or `unavailable`; checkpoints written before stay as they are.
   void write(const Checkpoint& checkpoint);

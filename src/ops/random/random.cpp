@@ -197,26 +197,25 @@ Values gradient_dropout(Graph& g, const Node& n, std::span<Value* const> given) 
   return out;
 }
 
-/// Outside training the elements pass as they are, and the mask is all true; before opset 10 it was
-/// of the data's type.
-Values pass_through(OnnxImport& i) {
+/// Before opset 10 the mask was of the data's type; outside training it is all true.
+Values old_masked(OnnxImport& i) {
   Values out{i.graph.add(Identity{}, {i.input(0)}, std::string(i.name))};
-  if (i.outputs < 2) return out;
-  Tensor one = Tensor::of<bool>({1}, {true});
-  if (i.opset < 10) one = i.scalar_like(1, i.input(0))->constant()->reshaped({1});
+  const Tensor one = i.scalar_like(1, i.input(0))->constant()->reshaped({1});
   Value* sizes = i.graph.add(ShapeOf{}, {i.input(0)});
   out.push_back(i.graph.add(ConstantOfShape{.value = one}, {sizes}));
   return out;
 }
 
-/// Before opset 12 there was no training form that models are exported with.
+/// Before opset 12 the ratio was an attribute, and there was no training form that models are
+/// exported with. The node stays, so that training can turn it on; a pass drops it otherwise.
 Values import_dropout(OnnxImport& i) {
   if (!i.has(0)) i.fail("the input is missing");
-  bool training = i.opset >= 12 && i.has(2);
-  if (training)
-    if (const Tensor* mode = i.in[2]->constant())
-      training = mode->elements() > 0 && mode->to_double() != 0;
-  return training ? i.emit(i.attrs<Dropout>(), i.in) : pass_through(i);
+  if (i.opset < 10 && i.outputs > 1) return old_masked(i);
+  auto attrs = i.attrs<Dropout>();
+  if (i.opset >= 12) return i.emit(attrs, i.in);
+  attrs.seed = {};
+  Value* ratio = i.constant(Tensor::scalar(i.number("ratio", 0.5f)));
+  return i.emit(attrs, {i.input(0), ratio, i.constant(Tensor::scalar(false))});
 }
 
 }  // namespace
@@ -281,8 +280,9 @@ const Op Dropout::op{
 
 namespace ops {
 void define_random(OpRegistry& registry) {
-  for (const Op* op : {&RandomNormal::op, &RandomUniform::op, &RandomNormalLike::op,
-                       &RandomUniformLike::op, &Bernoulli::op, &Multinomial::op, &Dropout::op})
+  for (const Op* op :
+       {&RandomNormal::op, &RandomUniform::op, &RandomNormalLike::op, &RandomUniformLike::op,
+        &Bernoulli::op, &Multinomial::op, &Dropout::op, &SteppedDropout::op})
     registry.add(*op);
 }
 }  // namespace ops

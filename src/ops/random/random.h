@@ -89,4 +89,17 @@ struct Dropout {
   static const Op op;
 };
 
+/// (x, step: i64 scalar) → y: dropout that is a pure function of seed, stream, step and the place
+/// of an element, so that the gradient draws again what the forward pass drew, and a resumed run
+/// draws what the uninterrupted one would have. Kept elements are divided by 1 - ratio.
+struct SteppedDropout {
+  float ratio = 0.5f;
+  int64_t seed = 0;
+  int64_t stream = 0;  ///< its own for each node of a graph
+  static constexpr auto fields =
+      std::tuple{field("ratio", &SteppedDropout::ratio), field("seed", &SteppedDropout::seed),
+                 field("stream", &SteppedDropout::stream)};
+  static const Op op;
+};
+
 }  // namespace dais

@@ -1,0 +1,147 @@
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/data_flags.h"
+#include "cli/train_flags.h"
+#include "cli/train_report.h"
+#include "cli/yaml_flags.h"
+#include "onnx/exporter.h"
+#include "train/plot.h"
+
+namespace dais::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kStopped = 3, kDiverged = 4;
+
+std::atomic<bool> stop_asked{false};
+
+void ask_to_stop(int) { stop_asked.store(true); }
+
+/// SIGTERM and SIGINT ask the training to write a checkpoint and end; a second one ends at once.
+void listen_for_signals() {
+  struct sigaction action {};
+  action.sa_handler = ask_to_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+}
+
+void plot_rate(const TrainFlags& flags) {
+  train::Schedule schedule = flags.schedule();
+  schedule.length = flags.updates > 0 ? flags.updates : 1000;
+  schedule.check();
+  train::Curve curve{"learning rate", {}, {}};
+  const int64_t step = std::max<int64_t>(1, schedule.length / 1000);
+  for (int64_t at = 0; at < schedule.length; at += step) {
+    curve.x.push_back(static_cast<double>(at));
+    curve.y.push_back(schedule.at(at));
+  }
+  const train::Chart chart{"learning rate, " + flags.policy, "update", {curve}};
+  if (flags.plot_rate != "-") train::write_charts(flags.plot_rate, {chart});
+  std::fputs(chart.text().c_str(), stdout);
+}
+
+void print_summary(const train::Summary& s, bool as_json) {
+  static constexpr const char* endings[] = {"finished", "stopped early", "stopped"};
+  const char* ending = endings[static_cast<size_t>(s.ending)];
+  if (as_json) {
+    json row{{"event", "ended"},
+             {"ending", ending},
+             {"updates", s.updates},
+             {"seconds", s.seconds},
+             {"samples_per_second", s.samples_per_second},
+             {"loss", s.loss},
+             {"model", s.model.string()}};
+    if (s.last) row[s.last->metric] = s.last->score;
+    if (s.best) row["best"] = {{"update", s.best->first}, {"score", s.best->second}};
+    std::printf("%s\n", row.dump().c_str());
+    return;
+  }
+  std::printf("%s after %lld updates in %.1f s (%.0f samples/s)\n", ending,
+              static_cast<long long>(s.updates), s.seconds, s.samples_per_second);
+  if (s.best)
+    std::printf("best score %.5f at update %lld\n", s.best->second,
+                static_cast<long long>(s.best->first));
+  if (!s.model.empty()) std::printf("%s\n", s.model.c_str());
+}
+
+/// Network and flags of the training that is resumed are those in its folder.
+void use_folder(CLI::App& command, TrainFlags& flags) {
+  if (flags.resume.empty()) return;
+  const fs::path folder = flags.resume;
+  if (!fs::exists(folder / "flags.yaml"))
+    throw Error(Code::not_found, "there is no training to resume", folder.string(),
+                "Give the folder that --out named");
+  apply_yaml(command, folder / "flags.yaml");
+  flags.out = folder.string();
+  flags.model = (folder / "model.onnx").string();
+}
+
+void start_folder(const CLI::App& command, const TrainFlags& flags, const onnx::Model& model) {
+  const fs::path folder = flags.out;
+  if (fs::exists(folder / "flags.yaml"))
+    throw Error(Code::invalid_argument, "the folder already holds a training", folder.string(),
+                "Use --resume " + folder.string() + ", or another --out");
+  fs::create_directories(folder);
+  onnx::save_model(model, folder / "model.onnx");
+  std::string text = yaml_of(command, {"model", "out", "resume", "config", "json", "data", "val"});
+  // A resumed run may start in another folder.
+  text += "data: " + json(fs::absolute(flags.data.data).string()).dump() + "\n";
+  if (!flags.data.validation.empty())
+    text += "val: " + json(fs::absolute(flags.data.validation).string()).dump() + "\n";
+  write_file(folder / "flags.yaml", text);
+}
+
+void run(CLI::App& command, TrainFlags& flags, int& status) {
+  if (!flags.config.empty()) apply_yaml(command, flags.config);
+  use_folder(command, flags);
+  if (!flags.plot_rate.empty()) return plot_rate(flags);
+  if (flags.model.empty() || flags.out.empty())
+    throw Error(Code::invalid_argument, "train needs a model and a folder to work in", "",
+                "Write: dais train model.onnx --data PATH --out FOLDER");
+  listen_for_signals();
+  onnx::Model model = onnx::import_model(flags.model);
+  const bool resumes = !flags.resume.empty();
+  if (flags.replace_head > 0 && !resumes)
+    train::replace_head(model, flags.replace_head, flags.seed);
+  const DataParts parts = open_parts(flags.data, flags.seed);
+  const auto options = training_loader(flags.data, *parts.training, flags.seed);
+  data::Loader loader(parts.training, options);
+  std::unique_ptr<data::Loader> validation;
+  if (parts.validation)
+    validation = std::make_unique<data::Loader>(parts.validation, validation_loader(options));
+  train::describe_data(model, loader);
+  const train::TrainOptions training = flags.training(parts.training->description().task);
+  if (!resumes) start_folder(command, flags, model);
+  const auto reporter = make_train_reporter(flags.json);
+  try {
+    const train::Summary summary =
+        train::train(model, loader, validation.get(), training, *reporter, stop_asked);
+    print_summary(summary, flags.json);
+    if (summary.ending == train::Ending::stopped) status = kStopped;
+  } catch (const train::Diverged& error) {
+    std::fprintf(stderr, "dais: %s\n", error.what());
+    status = kDiverged;
+  }
+}
+
+}  // namespace
+
+void add_train(Program& program) {
+  auto* command = program.app.add_subcommand("train", "Train a network on data");
+  const auto flags = std::make_shared<TrainFlags>();
+  add_train_flags(*command, *flags);
+  command->footer(
+      "Example: dais train lenet.onnx --data /usr/share/datasets/fashion-mnist --epochs 3 "
+      "--lr 0.02 --momentum 0.9 --batch 64 --out run");
+  command->callback([command, flags, &program] { run(*command, *flags, program.status); });
+}
+
+}  // namespace dais::cli

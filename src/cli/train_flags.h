@@ -1,0 +1,31 @@
+#pragma once
+
+#include "cli/data_flags.h"
+#include "train/trainer.h"
+
+namespace dais::cli {
+
+/// The flags of `dais train`.
+struct TrainFlags {
+  std::string model, out, resume, config, plot_rate, freeze;
+  DataFlags data;
+  int64_t epochs = 10, updates = 0, replace_head = 0;
+  uint64_t seed = 0;
+  int threads = 0, accumulate = 1;
+  bool json = false;
+  std::string loss, optimiser = "sgd", policy = "fixed";
+  train::LossOptions loss_options;
+  train::OptimiserOptions optimiser_options;
+  std::optional<double> rate, gamma, power;
+  train::Schedule curve;
+  double warm_up_epochs = 0;
+  train::TrainOptions loop;
+
+  train::Schedule schedule() const;
+  /// Everything train() needs. Throws `invalid_argument` naming the flag that is wrong.
+  train::TrainOptions training(data::Task task) const;
+};
+
+void add_train_flags(CLI::App& command, TrainFlags& flags);
+
+}  // namespace dais::cli
