@@ -4,9 +4,9 @@
 
 namespace dais {
 
-// Random numbers are a pure function of seed and element index (see base/philox.h). With a seed each run
-// gives the same bits; without one each run of the process gives others, and the next process
-// repeats them.
+// Random numbers are a pure function of seed and element index (see base/philox.h). With a seed
+// each run gives the same bits; without one each run of the process gives others, and the next
+// process repeats them.
 
 struct RandomNormal {
   DType dtype = DType::f32;
