@@ -247,8 +247,8 @@ Values import_axes_attribute(OnnxImport& i) {
   auto attrs = row.op->attrs->make();
   i.fill(*row.op->attrs, attrs.get(), true);
   if (i.in.size() != 1) i.fail("one input is expected");
-  Values in = i.in;
-  if (const auto axes = i.integers("axes"); !axes.empty()) in.push_back(i.ints(axes));
+  const auto axes = i.integers("axes");
+  Values in = axes.empty() ? Values{i.in[0]} : Values{i.in[0], i.ints(axes)};
   return i.graph
       .add_node(*row.op, Attrs(row.op->attrs, std::move(attrs)), std::move(in), i.outputs,
                 std::string(i.name))
