@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -124,11 +125,25 @@ void write_status(int status_file, int status) {
 }
 
 struct Prepared {
-  std::vector<char*> arguments, environment;
+  std::vector<char*> arguments, environment, groups;
   const char* folder;
   int lock, status, process, log;
+  uid_t user;  // -1: stay as we are
+  gid_t group;
   int ready[2];  // the shim tells the caller: 0 for success, else an error number
 };
+
+// False with errno set when the process could not enter its groups or become its user.
+bool enter_bounds(const Prepared& prepared) {
+  for (char* procs : prepared.groups) {
+    if (procs == nullptr) break;
+    const int fd = open(procs, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "0", 1) != 1) return false;
+    close(fd);
+  }
+  if (prepared.user == static_cast<uid_t>(-1)) return true;
+  return setgroups(0, nullptr) == 0 && setgid(prepared.group) == 0 && setuid(prepared.user) == 0;
+}
 
 [[noreturn]] void execute(const Prepared& prepared, int release, int failed) {
   setpgid(0, 0);
@@ -145,7 +160,7 @@ struct Prepared {
   if (read(release, &go, 1) != 1) _exit(127);
   int error = 0;
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (chdir(prepared.folder) != 0 || null < 0 || dup2(null, 0) < 0 || dup2(prepared.log, 1) < 0 ||
+  if (!enter_bounds(prepared) || chdir(prepared.folder) != 0 || null < 0 || dup2(null, 0) < 0 || dup2(prepared.log, 1) < 0 ||
       dup2(prepared.log, 2) < 0) {
     error = errno;
   } else {
@@ -275,11 +290,14 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch)
   if (!write_whole(status.fd(), blank + "\n")) refuse(ENOSPC, attempt_folder);
   Prepared prepared{pointers(launch.command),
                     pointers(launch.environment),
+                    pointers(launch.groups),
                     launch.folder.c_str(),
                     lock.fd(),
                     status.fd(),
                     process.fd(),
                     log.fd(),
+                    launch.user ? launch.user->first : static_cast<uid_t>(-1),
+                    launch.user ? launch.user->second : static_cast<gid_t>(-1),
                     {-1, -1}};
   if (pipe2(prepared.ready, O_CLOEXEC) != 0) refuse(errno, attempt_folder);
   // The shim is a grandchild, so that the caller need not wait for it.

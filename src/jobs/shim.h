@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dais::jobs {
@@ -15,6 +16,8 @@ struct Launch {
   std::vector<std::string> environment;  ///< NAME=value, nothing else is passed on
   std::string folder;                    ///< where it runs
   std::string log;                       ///< file that takes its output, appended to
+  std::vector<std::string> groups = {};  ///< cgroup.procs files that it joins before it runs
+  std::optional<std::pair<uid_t, gid_t>> user = {};  ///< runs as this user; needs root
 };
 
 /// A process that cannot be mistaken for another one with the same number.

@@ -20,6 +20,18 @@ constexpr std::array migrations = {
     "CREATE TABLE event (sequence INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL,"
     " job INTEGER NOT NULL REFERENCES job (id), kind TEXT NOT NULL, detail TEXT NOT NULL);"
     "CREATE INDEX event_of_job ON event (job, sequence);",
+    "ALTER TABLE job ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN held INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN ready_s REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN attained_s REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN start_s REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN end_s REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN placement TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE job ADD COLUMN outcome TEXT NOT NULL DEFAULT '';"
+    "CREATE TABLE project (name TEXT PRIMARY KEY, spec TEXT NOT NULL);"
+    "CREATE TABLE token (hash TEXT PRIMARY KEY, user TEXT NOT NULL, admin INTEGER NOT NULL);"
+    "CREATE TABLE audit (sequence INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL,"
+    " user TEXT NOT NULL, action TEXT NOT NULL, result TEXT NOT NULL);",
 };
 
 constexpr std::array phases = {Phase::waiting,   Phase::starting, Phase::running,  Phase::stopping,
@@ -44,6 +56,11 @@ Phase phase_of(std::string_view name, const std::string& path) {
   throw Error(Code::unavailable, "unknown phase '" + std::string(name) + "' in the job store", path,
               "Restore the file from a backup");
 }
+
+// The order in which row_of() reads them.
+#define DAIS_JOB_COLUMNS                                                                    \
+  "SELECT id, key, spec, phase, submit_s, attempts, failures, held, ready_s, attained_s, "  \
+  "start_s, end_s, placement, outcome FROM job "
 
 std::string ballast_path(const std::string& path) { return path + ".ballast"; }
 
@@ -249,6 +266,22 @@ void Store::move(const std::vector<Transition>& transitions, double now_s) {
   }
 }
 
+void Store::update_row(const Transition& transition, double now_s) {
+  Statement update(*this,
+                   "UPDATE job SET phase = ?, attempts = attempts + ?, failures = failures + ?,"
+                   " attained_s = attained_s + ?, ready_s = ? WHERE id = ?");
+  update.bind(1, phase_name(transition.to)).bind(2, int64_t{transition.to == Phase::starting});
+  update.bind(3, int64_t{transition.failure}).bind(4, transition.ran_s);
+  update.bind(5, transition.ready_s).bind(6, transition.job).step();
+  if (transition.to == Phase::starting) {
+    Statement start(*this, "UPDATE job SET placement = ?, start_s = ? WHERE id = ?");
+    start.bind(1, transition.placement).bind(2, now_s).bind(3, transition.job).step();
+  } else if (ended(transition.to)) {
+    Statement end(*this, "UPDATE job SET outcome = ?, end_s = ? WHERE id = ?");
+    end.bind(1, transition.detail).bind(2, now_s).bind(3, transition.job).step();
+  }
+}
+
 void Store::move_once(const std::vector<Transition>& transitions, double now_s) {
   Transaction transaction(*this);
   for (const Transition& transition : transitions) {
@@ -263,31 +296,115 @@ void Store::move_once(const std::vector<Transition>& transitions, double now_s) 
                       std::string(phase_name(transition.to)),
                   where);
     }
-    Statement update(*this, "UPDATE job SET phase = ?, attempts = attempts + ? WHERE id = ?");
-    update.bind(1, phase_name(transition.to)).bind(2, int64_t{transition.to == Phase::starting});
-    update.bind(3, transition.job).step();
+    update_row(transition, now_s);
     insert_event(now_s, transition.job, transition.to, transition.detail);
   }
   transaction.commit();
 }
 
+JobRow Store::row_of(const Statement& select) const {
+  JobRow row;
+  row.id = select.integer(0);
+  row.key = select.text(1);
+  row.spec = select.text(2);
+  row.phase = phase_of(select.text(3), path_);
+  row.submit_s = select.real(4);
+  row.attempts = select.integer(5);
+  row.failures = select.integer(6);
+  row.held = select.integer(7) != 0;
+  row.ready_s = select.real(8);
+  row.attained_s = select.real(9);
+  row.start_s = select.real(10);
+  row.end_s = select.real(11);
+  row.placement = select.text(12);
+  row.outcome = select.text(13);
+  return row;
+}
+
+std::vector<JobRow> Store::rows_of(Statement& select) const {
+  std::vector<JobRow> rows;
+  while (select.step()) rows.push_back(row_of(select));
+  return rows;
+}
+
 std::optional<JobRow> Store::job(int64_t id) const {
-  Statement select(*this, "SELECT id, key, spec, phase, submit_s, attempts FROM job WHERE id = ?");
+  Statement select(*this, DAIS_JOB_COLUMNS "WHERE id = ?");
   select.bind(1, id);
   if (!select.step()) return std::nullopt;
-  return JobRow{select.integer(0), select.text(1),
-                select.text(2),    phase_of(select.text(3), path_),
-                select.real(4),    select.integer(5)};
+  return row_of(select);
 }
 
 std::vector<JobRow> Store::open_jobs() const {
+  Statement select(*this, DAIS_JOB_COLUMNS
+                   "WHERE phase NOT IN ('completed', 'failed', 'cancelled') ORDER BY id");
+  return rows_of(select);
+}
+
+std::vector<JobRow> Store::latest(bool all, int64_t before, int most) const {
+  Statement select(*this, all ? DAIS_JOB_COLUMNS "WHERE id < ? ORDER BY id DESC LIMIT ?"
+                              : DAIS_JOB_COLUMNS
+                           "WHERE id < ? AND phase NOT IN ('completed', 'failed', 'cancelled')"
+                           " ORDER BY id DESC LIMIT ?");
+  select.bind(1, before).bind(2, int64_t{most});
+  return rows_of(select);
+}
+
+void Store::hold(int64_t job, bool held, double now_s) {
+  Transaction transaction(*this);
+  const auto row = this->job(job);
+  if (!row) throw Error(Code::not_found, "no such job", "job " + std::to_string(job));
+  Statement update(*this, "UPDATE job SET held = ? WHERE id = ?");
+  update.bind(1, int64_t{held}).bind(2, job).step();
+  insert_event(now_s, job, row->phase, held ? "held" : "released");
+  transaction.commit();
+}
+
+void Store::put_project(const ProjectRow& project, double now_s) {
+  Transaction transaction(*this);
+  Statement put(*this, "INSERT OR REPLACE INTO project (name, spec) VALUES (?, ?)");
+  put.bind(1, project.name).bind(2, project.spec).step();
+  audit(now_s, "", "project " + project.name, project.spec);
+  transaction.commit();
+}
+
+std::vector<ProjectRow> Store::projects() const {
+  Statement select(*this, "SELECT name, spec FROM project ORDER BY rowid");
+  std::vector<ProjectRow> rows;
+  while (select.step()) rows.push_back({select.text(0), select.text(1)});
+  return rows;
+}
+
+void Store::put_token(const TokenRow& token) {
+  Statement put(*this, "INSERT INTO token (hash, user, admin) VALUES (?, ?, ?)");
+  put.bind(1, token.hash).bind(2, token.user).bind(3, int64_t{token.admin}).step();
+}
+
+TokenRow Store::token(const std::string& hash) const {
+  Statement select(*this, "SELECT hash, user, admin FROM token WHERE hash = ?");
+  select.bind(1, hash);
+  if (!select.step()) throw Error(Code::not_found, "unknown token");
+  return {select.text(0), select.text(1), select.integer(2) != 0};
+}
+
+void Store::audit(double now_s, const std::string& user, const std::string& action,
+                  const std::string& result) {
+  Statement insert(*this, "INSERT INTO audit (at_s, user, action, result) VALUES (?, ?, ?, ?)");
+  insert.bind(1, now_s).bind(2, user).bind(3, action).bind(4, result).step();
+}
+
+std::vector<EventRow> Store::events_of(int64_t job) const {
   Statement select(*this,
-                   "SELECT id, key, spec, phase, submit_s, attempts FROM job"
-                   " WHERE phase NOT IN ('completed', 'failed', 'cancelled') ORDER BY id");
-  std::vector<JobRow> rows;
+                   "SELECT sequence, at_s, job, kind, detail FROM event"
+                   " WHERE job = ? ORDER BY sequence");
+  select.bind(1, job);
+  return events_in(select);
+}
+
+std::vector<EventRow> Store::events_in(Statement& select) const {
+  std::vector<EventRow> rows;
   while (select.step()) {
-    rows.push_back({select.integer(0), select.text(1), select.text(2),
-                    phase_of(select.text(3), path_), select.real(4), select.integer(5)});
+    rows.push_back(
+        {select.integer(0), select.real(1), select.integer(2), select.text(3), select.text(4)});
   }
   return rows;
 }
@@ -297,12 +414,7 @@ std::vector<EventRow> Store::events_after(int64_t sequence, int most) const {
                    "SELECT sequence, at_s, job, kind, detail FROM event"
                    " WHERE sequence > ? ORDER BY sequence LIMIT ?");
   select.bind(1, sequence).bind(2, int64_t{most});
-  std::vector<EventRow> rows;
-  while (select.step()) {
-    rows.push_back(
-        {select.integer(0), select.real(1), select.integer(2), select.text(3), select.text(4)});
-  }
-  return rows;
+  return events_in(select);
 }
 
 void Store::free_ballast() {

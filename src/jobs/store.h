@@ -34,6 +34,14 @@ struct JobRow {
   Phase phase = Phase::waiting;
   double submit_s = 0;
   int64_t attempts = 0;
+  int64_t failures = 0;
+  bool held = false;      ///< waits until somebody lets it go
+  double ready_s = 0;     ///< does not start before this moment
+  double attained_s = 0;  ///< run time of the attempts that are over
+  double start_s = 0;     ///< of the last attempt
+  double end_s = 0;
+  std::string placement;  ///< of the last attempt: JSON
+  std::string outcome;    ///< how it ended, for people
 };
 
 struct EventRow {
@@ -47,7 +55,23 @@ struct EventRow {
 struct Transition {
   int64_t job = 0;
   Phase to = Phase::waiting;
-  std::string detail;  ///< for people and replay
+  std::string detail;         ///< for people and replay; the outcome of a job that ends
+  std::string placement = {}; ///< when it starts
+  double ready_s = 0;         ///< when it waits again: not before this moment
+  double ran_s = 0;           ///< run time of the attempt that is over
+  bool failure = false;       ///< counts as one
+};
+
+struct ProjectRow {
+  std::string name;
+  std::string spec;  ///< JSON
+};
+
+/// Somebody who may use the scheduler over the network. Only the hash of the token is kept.
+struct TokenRow {
+  std::string hash;
+  std::string user;
+  bool admin = false;
 };
 
 /// All SQL of the scheduler: one SQLite file with write-ahead log and full synchronisation. When a
@@ -77,6 +101,21 @@ class Store {
   void move(const std::vector<Transition>& transitions, double now_s);
 
   std::optional<JobRow> job(int64_t id) const;
+  /// Makes jobs wait for release(), or lets them go. Throws not_found.
+  void hold(int64_t job, bool held, double now_s);
+
+  void put_project(const ProjectRow& project, double now_s);
+  std::vector<ProjectRow> projects() const;
+  void put_token(const TokenRow& token);
+  /// Throws not_found when nobody has such a token.
+  TokenRow token(const std::string& hash) const;
+  /// Who asked for what, and what became of it.
+  void audit(double now_s, const std::string& user, const std::string& action,
+             const std::string& result);
+
+  /// The newest jobs, or those before an id; ended ones too when `all`.
+  std::vector<JobRow> latest(bool all, int64_t before, int most) const;
+  std::vector<EventRow> events_of(int64_t job) const;
   /// Jobs that have not ended, oldest first: what a restarted daemon takes up.
   std::vector<JobRow> open_jobs() const;
   std::vector<EventRow> events_after(int64_t sequence, int most) const;
@@ -94,6 +133,10 @@ class Store {
   class Transaction;
 
   void execute(const char* sql);
+  JobRow row_of(const Statement& select) const;
+  std::vector<JobRow> rows_of(Statement& select) const;
+  std::vector<EventRow> events_in(Statement& select) const;
+  void update_row(const Transition& transition, double now_s);
   void migrate();
   void insert_event(double now_s, int64_t job, Phase phase, const std::string& detail);
   void move_once(const std::vector<Transition>& transitions, double now_s);

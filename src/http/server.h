@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "http/message.h"
+
+namespace dais::http {
+
+struct Limits {
+  size_t header_bytes = 16 << 10;
+  size_t body_bytes = 16 << 20;
+  int connections = 256;  ///< more are answered with 503
+  int idle_s = 60;        ///< a silent connection is closed after this long
+};
+
+/// Serves HTTP/1.1 on any number of sockets. The handler runs on a thread of the connection, so many
+/// calls may run at once; it must not throw. Stopping waits for the calls that run.
+class Server {
+ public:
+  using Handler = std::function<Response(const Request&)>;
+
+  explicit Server(Handler handler, Limits limits = {});
+  ~Server();
+  Server(const Server&) = delete;
+
+  /// Listens on a Unix socket; an old one that nobody serves is replaced. `mode` are the rights of
+  /// the file. Throws `unavailable` when the path is taken or cannot be made.
+  void listen_unix(const std::string& path, unsigned mode);
+  /// Listens on an address; port 0 takes any. Returns the port. Throws `unavailable`.
+  int listen_tcp(const std::string& address, int port);
+  /// Closes every socket and waits for running calls. Safe to call twice.
+  void stop();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace dais::http

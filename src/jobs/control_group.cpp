@@ -1,0 +1,153 @@
+#include "jobs/control_group.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace dais::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool write_text(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  return static_cast<bool>(file.flush());
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+std::optional<int64_t> read_number(const fs::path& path) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  if (file >> value) return value;
+  return std::nullopt;
+}
+
+// The value after a key, one pair a line.
+std::optional<int64_t> read_field(const fs::path& path, const std::string& key) {
+  std::ifstream file(path);
+  std::string name;
+  for (int64_t value = 0; file >> name >> value;) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+bool usable(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return !error && fs::exists(folder / "cgroup.procs", error);
+}
+
+}  // namespace
+
+ControlGroups::ControlGroups(std::string name, fs::path mount) : name_(std::move(name)) {
+  for (const char* wall : {"cpu", "memory"}) find(wall, mount);
+  // Only version 2 can kill a whole group at once.
+  for (const fs::path& root : {mount, mount / "unified"}) {
+    if (!fs::exists(root / "cgroup.controllers") || !usable(root / name_)) continue;
+    controllers_.push_back({"kill", 2, root / name_});
+    return;
+  }
+  missing_.push_back("kill: no writable control group of version 2 in " + mount.string());
+}
+
+void ControlGroups::find(const std::string& wall, const fs::path& mount) {
+  const fs::path unified = mount / name_;
+  if (fs::exists(mount / "cgroup.controllers")) {
+    // Controllers reach children only when each parent hands them on.
+    write_text(mount / "cgroup.subtree_control", "+" + wall);
+    if (usable(unified)) write_text(unified / "cgroup.subtree_control", "+" + wall);
+    if (read_text(unified / "cgroup.subtree_control").find(wall) != std::string::npos) {
+      controllers_.push_back({wall, 2, unified});
+      return;
+    }
+  }
+  const fs::path own = mount / wall / name_;
+  if (fs::exists(mount / wall) && usable(own)) {
+    controllers_.push_back({wall, 1, own});
+    return;
+  }
+  missing_.push_back(wall + ": no writable control group in " + mount.string());
+}
+
+std::vector<std::string> ControlGroups::walls() const {
+  std::vector<std::string> out;
+  for (const Controller& controller : controllers_) out.push_back(controller.wall);
+  return out;
+}
+
+std::vector<std::string> ControlGroups::create(const std::string& attempt,
+                                               const GroupLimits& limits) {
+  std::set<std::string> procs;
+  for (const Controller& controller : controllers_) {
+    const fs::path folder = controller.folder / attempt;
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) continue;
+    const bool v2 = controller.version == 2;
+    if (controller.wall == "cpu" && limits.cpu_milli > 0) {
+      const int64_t quota = std::max<int64_t>(limits.cpu_milli * 100, 1000);  // of 100 ms, in µs
+      if (v2) {
+        write_text(folder / "cpu.max", std::to_string(quota) + " 100000");
+      } else {
+        write_text(folder / "cpu.cfs_period_us", "100000");
+        write_text(folder / "cpu.cfs_quota_us", std::to_string(quota));
+      }
+    }
+    if (controller.wall == "memory" && limits.memory_mib > 0) {
+      const std::string bytes = std::to_string(limits.memory_mib << 20);
+      write_text(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), bytes);
+      if (!v2) write_text(folder / "memory.memsw.limit_in_bytes", bytes);
+      if (v2) write_text(folder / "memory.swap.max", "0");
+    }
+    procs.insert((folder / "cgroup.procs").string());
+  }
+  return {procs.begin(), procs.end()};
+}
+
+GroupReport ControlGroups::report(const std::string& attempt) const {
+  GroupReport report;
+  for (const Controller& controller : controllers_) {
+    const fs::path folder = controller.folder / attempt;
+    const bool v2 = controller.version == 2;
+    if (controller.wall == "memory") {
+      report.memory_peak_bytes =
+          read_number(folder / (v2 ? "memory.peak" : "memory.max_usage_in_bytes"));
+      report.memory_kills =
+          read_field(folder / (v2 ? "memory.events" : "memory.oom_control"), "oom_kill");
+    } else if (controller.wall == "cpu") {
+      const auto used = v2 ? read_field(folder / "cpu.stat", "usage_usec")
+                           : read_number(folder / "cpuacct.usage");
+      if (used) report.cpu_s = static_cast<double>(*used) / (v2 ? 1e6 : 1e9);
+    }
+  }
+  return report;
+}
+
+void ControlGroups::kill(const std::string& attempt) const {
+  for (const Controller& controller : controllers_) {
+    const fs::path folder = controller.folder / attempt;
+    if (write_text(folder / "cgroup.kill", "1")) continue;
+    std::ifstream procs(folder / "cgroup.procs");
+    for (pid_t pid = 0; procs >> pid;) ::kill(pid, SIGKILL);
+  }
+}
+
+void ControlGroups::remove(const std::string& attempt) const {
+  for (const Controller& controller : controllers_) {
+    std::error_code ignored;
+    fs::remove(controller.folder / attempt, ignored);
+  }
+}
+
+}  // namespace dais::jobs

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dais::jobs {
+
+struct GroupLimits {
+  int64_t cpu_milli = 0;   ///< 0: none
+  int64_t memory_mib = 0;  ///< 0: none
+};
+
+/// What a group tells of its past.
+struct GroupReport {
+  std::optional<int64_t> memory_peak_bytes;
+  std::optional<int64_t> memory_kills;  ///< processes killed for want of memory
+  std::optional<double> cpu_s;
+};
+
+/// The control groups of attempts, under one folder of the file systems that the machine mounts;
+/// version 1, version 2 and both together. What cannot be had is left out and said: groups are
+/// a wall where they exist, never a reason not to run.
+class ControlGroups {
+ public:
+  /// `mount` is where control groups are mounted, `name` the folder of this daemon in them.
+  explicit ControlGroups(std::string name, std::filesystem::path mount = "/sys/fs/cgroup");
+
+  /// Which walls hold: "cpu", "memory", "kill".
+  std::vector<std::string> walls() const;
+  /// Why a wall is missing; one line each.
+  const std::vector<std::string>& missing() const { return missing_; }
+
+  /// Makes the groups of an attempt. The result are cgroup.procs files for a process to join.
+  std::vector<std::string> create(const std::string& attempt, const GroupLimits& limits);
+  /// Finds them again after a restart.
+  GroupReport report(const std::string& attempt) const;
+  /// Kills whatever is left in them.
+  void kill(const std::string& attempt) const;
+  /// Removes empty ones.
+  void remove(const std::string& attempt) const;
+
+ private:
+  struct Controller {
+    std::string wall;              // cpu, memory or kill
+    int version;                   // 1 or 2
+    std::filesystem::path folder;  // of this daemon
+  };
+  void find(const std::string& wall, const std::filesystem::path& mount);
+
+  std::string name_;
+  std::vector<Controller> controllers_;
+  std::vector<std::string> missing_;
+};
+
+}  // namespace dais::jobs

@@ -1,0 +1,393 @@
+#include "jobs/controller.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "jobs/placement_text.h"
+
+namespace dais::jobs {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+std::string named(int64_t job) { return "job " + std::to_string(job); }
+
+ProjectRequest named_project(const std::string& name) {
+  ProjectRequest project;
+  project.name = name;
+  return project;
+}
+
+[[noreturn]] void refuse(const std::vector<std::string>& problems, const std::string& where) {
+  std::string all;
+  for (const std::string& problem : problems) all += (all.empty() ? "" : "; ") + problem;
+  throw Error(Code::invalid_argument, all, where);
+}
+
+}  // namespace
+
+Controller::Controller(Options options)
+    : options_(std::move(options)),
+      now_s_(options_.clock()),
+      store_((options_.folder / "jobs.sqlite").string()),
+      runner_(options_.folder),
+      snapshot_(options_.policy) {
+  snapshot_.advance(now_s_);
+  snapshot_.add_host(options_.machine);
+  recover();
+}
+
+Controller::~Controller() {
+  for (auto& [id, entry] : open_) unwatch(entry);
+}
+
+Controller::Entry& Controller::entry(int64_t job) {
+  const auto found = open_.find(job);
+  if (found != open_.end()) return found->second;
+  if (store_.job(job)) {
+    throw Error(Code::invalid_argument, "the job has ended", named(job));
+  }
+  throw Error(Code::not_found, "no such job", named(job), "`dais jobs --all` lists them");
+}
+
+void Controller::move(const Moves& moves) {
+  if (moves.empty()) return;
+  store_.move(moves, now_s_);
+  for (const Transition& to : moves) {
+    const auto found = open_.find(to.job);
+    if (found == open_.end()) continue;
+    JobRow& row = found->second.row;
+    row.phase = to.to;
+    row.attempts += to.to == Phase::starting;
+    row.failures += to.failure;
+    row.attained_s += to.ran_s;
+    row.ready_s = to.ready_s;
+    if (to.to == Phase::starting) {
+      row.placement = to.placement;
+      row.start_s = now_s_;
+    }
+  }
+  changed_ = true;
+}
+
+void Controller::check(const JobRequest& request, std::vector<std::string>& problems) const {
+  for (std::string& problem : problems_of(request)) problems.push_back(std::move(problem));
+  const auto found = projects_.find(request.project);
+  if (found == projects_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, project] : projects_) names.push_back(name);
+    const std::string near = nearest(request.project, names);
+    problems.push_back("project: no project '" + request.project + "'" +
+                       (near.empty() ? "" : "; did you mean '" + near + "'?"));
+    return;
+  }
+  const Shape shape{request.tasks,
+                    {request.gpu_milli, request.cpu_milli, request.memory_mib},
+                    request.preemptible};
+  if (!snapshot_.capacity().possible(shape)) {
+    problems.push_back("no machine could ever hold it: this one has " +
+                       std::to_string(options_.machine.devices) + " GPUs, " +
+                       std::to_string(options_.machine.cpu_milli / 1000) + " CPUs and " +
+                       std::to_string(options_.machine.memory_mib) + " MiB");
+  }
+  if (!shape.total().within(found->second.second.limit)) {
+    problems.push_back("it asks for more than the limit of project " + request.project);
+  }
+  for (const int64_t job : request.after) {
+    if (!store_.job(job)) problems.push_back("after: no job " + std::to_string(job));
+  }
+}
+
+std::vector<int64_t> Controller::submit(const std::vector<Submission>& submissions) {
+  now_s_ = options_.clock();
+  std::vector<std::string> problems;
+  for (const Submission& submission : submissions) check(submission.request, problems);
+  if (!problems.empty()) {
+    std::ranges::sort(problems);
+    problems.erase(std::unique(problems.begin(), problems.end()), problems.end());
+    refuse(problems, "submit");
+  }
+  std::vector<Store::Submission> rows;
+  for (size_t i = 0; i < submissions.size(); ++i) {
+    const JobRequest& request = submissions[i].request;
+    std::string key = submissions[i].key;
+    if (key.empty()) {
+      key = "auto-" + std::to_string(static_cast<int64_t>(now_s_ * 1e6)) + "-" +
+            std::to_string(getpid()) + "-" + std::to_string(i);
+    }
+    runner_.prepare(key, request);
+    rows.push_back({key, to_json(request)});
+  }
+  const std::vector<int64_t> ids = store_.submit(rows, now_s_);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    runner_.keep(rows[i].key, ids[i]);
+    const auto row = store_.job(ids[i]);
+    if (open_.contains(ids[i]) || !row || ended(row->phase)) continue;
+    open_[ids[i]].row = *row;
+    open_[ids[i]].request = submissions[i].request;
+  }
+  changed_ = true;
+  return ids;
+}
+
+// ---- Taking up
+
+void Controller::recover() {
+  for (const ProjectRow& row : store_.projects()) {
+    add_to_snapshot(project_from_json(row.spec));
+  }
+  if (!projects_.contains("default")) put_project(named_project("default"));
+  for (const JobRow& row : store_.open_jobs()) {
+    Entry& entry = open_[row.id];
+    entry.row = row;
+    entry.request = request_from_json(row.spec);
+    runner_.keep(row.key, row.id);
+    if (row.phase != Phase::waiting) adopt(entry);
+  }
+}
+
+void Controller::adopt(Entry& entry) {
+  const AttemptOutcome outcome = runner_.inspect(attempt_of(entry), entry.request.tasks);
+  if (entry.row.phase == Phase::starting && outcome.state == AttemptState::absent) {
+    // Not every task exists: nothing of it may go on.
+    runner_.kill(attempt_of(entry), entry.request.tasks);
+    move({{entry.row.id, Phase::waiting, "the daemon ended before it was started"}});
+    return;
+  }
+  entry.placement = placement_from_text(entry.row.placement);
+  enqueue(entry);
+  snapshot_.start(entry.queued, entry.placement, Standing::normal);
+  active_.insert(entry.row.id);
+  if (entry.row.phase == Phase::starting) {
+    move({{entry.row.id, Phase::running, "taken up"}});
+  } else if (entry.row.phase == Phase::stopping) {
+    snapshot_.preempt(entry.queued);
+    const auto events = store_.events_of(entry.row.id);
+    const std::string& reason = events.back().detail;
+    entry.stop_reason = reason;
+    entry.afterwards = reason.starts_with("cancelled")    ? Afterwards::cancel
+                       : reason.starts_with("time limit") ? Afterwards::fail
+                       : entry.row.held                   ? Afterwards::hold
+                                                          : Afterwards::wait;
+    entry.deadline_s = now_s_ + entry.request.grace_s;
+    runner_.signal(attempt_of(entry), entry.request.tasks, SIGTERM);
+  }
+  watch(entry);
+}
+
+Project Controller::governed(const ProjectRequest& project) const {
+  Project out;
+  out.name = project.name;
+  out.quota = project.quota;
+  out.limit = project.limit;
+  out.weight = project.weight;
+  if (!project.parent.empty()) out.parent = projects_.at(project.parent).first;
+  return out;
+}
+
+void Controller::add_to_snapshot(const ProjectRequest& project) {
+  const auto found = projects_.find(project.name);
+  if (found != projects_.end()) {
+    snapshot_.set_project(found->second.first, governed(project));
+    found->second.second = project;
+    return;
+  }
+  const ProjectId id = snapshot_.add_project(governed(project));
+  projects_[project.name] = {id, project};
+}
+
+void Controller::put_project(const ProjectRequest& project) {
+  if (!project.parent.empty()) this->project(project.parent);
+  add_to_snapshot(project);
+  store_.put_project({project.name, to_json(project)}, now_s_);
+  changed_ = true;
+}
+
+std::vector<ProjectRequest> Controller::projects() const {
+  std::vector<ProjectRequest> out;
+  for (const auto& [name, project] : projects_) out.push_back(project.second);
+  return out;
+}
+
+const ProjectRequest& Controller::project(const std::string& name) const {
+  const auto found = projects_.find(name);
+  if (found != projects_.end()) return found->second.second;
+  std::vector<std::string> names;
+  for (const auto& [known, project] : projects_) names.push_back(known);
+  const std::string near = nearest(name, names);
+  throw Error(Code::not_found, "no such project", name,
+              near.empty() ? "`dais project` lists them" : "Did you mean '" + near + "'?");
+}
+
+// ---- The queue
+
+void Controller::enqueue(Entry& entry) {
+  JobSpec spec;
+  spec.name = entry.request.name;
+  spec.project = projects_.at(entry.request.project).first;
+  spec.priority = entry.request.priority;
+  spec.shape = {entry.request.tasks,
+                {entry.request.gpu_milli, entry.request.cpu_milli, entry.request.memory_mib},
+                entry.request.preemptible};
+  spec.time_limit_s = entry.request.time_limit_s;
+  spec.min_run_s = entry.request.min_run_s;
+  entry.queued = snapshot_.submit(std::make_shared<const JobSpec>(std::move(spec)));
+  by_queued_[entry.queued] = entry.row.id;
+  changed_ = true;
+}
+
+bool Controller::dependencies_met(Entry& entry) {
+  bool met = true;
+  for (const int64_t job : entry.request.after) {
+    const auto row = store_.job(job);
+    if (row && row->phase == Phase::completed) continue;
+    if (!row || ended(row->phase)) {
+      end_waiting(entry, Phase::cancelled,
+                  named(job) + ", which it comes after, did not complete");
+      return false;
+    }
+    met = false;
+  }
+  return met;
+}
+
+void Controller::enqueue_ready() {
+  std::vector<int64_t> ids;
+  for (auto& [id, entry] : open_) {
+    const bool waits = entry.row.phase == Phase::waiting && entry.queued == 0 && !entry.row.held &&
+                       entry.row.ready_s <= now_s_;
+    if (waits) ids.push_back(id);
+  }
+  for (const int64_t id : ids) {
+    const auto found = open_.find(id);
+    if (found != open_.end() && dependencies_met(found->second)) enqueue(found->second);
+  }
+}
+
+// ---- Requests of people
+
+void Controller::end_waiting(Entry& entry, Phase phase, const std::string& reason) {
+  move({{entry.row.id, phase, reason}});
+  if (entry.queued) {
+    snapshot_.end(entry.queued, false);
+    by_queued_.erase(entry.queued);
+  }
+  notify(entry);
+  open_.erase(entry.row.id);
+}
+
+void Controller::stop_attempt(Entry& entry, Afterwards afterwards, const std::string& reason) {
+  if (entry.row.phase != Phase::stopping) {
+    move({{entry.row.id, Phase::stopping, reason}});
+    if (snapshot_.jobs().at(entry.queued).state == JobState::running) {
+      snapshot_.preempt(entry.queued);
+    }
+    entry.deadline_s = now_s_ + entry.request.grace_s;
+    runner_.signal(attempt_of(entry), entry.request.tasks, SIGTERM);
+  }
+  entry.afterwards = afterwards;
+  entry.stop_reason = reason;
+}
+
+void Controller::cancel(int64_t job, const std::string& by) {
+  now_s_ = options_.clock();
+  Entry& found = entry(job);
+  const std::string reason = "cancelled by " + by;
+  if (found.row.phase == Phase::waiting) return end_waiting(found, Phase::cancelled, reason);
+  if (found.row.phase == Phase::stopping) store_.move({{job, Phase::stopping, reason}}, now_s_);
+  stop_attempt(found, Afterwards::cancel, reason);
+}
+
+void Controller::pause(int64_t job, const std::string& by) {
+  now_s_ = options_.clock();
+  Entry& found = entry(job);
+  store_.hold(job, true, now_s_);
+  found.row.held = true;
+  if (found.row.phase != Phase::waiting) {
+    if (found.afterwards != Afterwards::cancel) {
+      stop_attempt(found, Afterwards::hold, "paused by " + by);
+    }
+  } else if (found.queued) {
+    snapshot_.end(found.queued, false);
+    by_queued_.erase(found.queued);
+    found.queued = 0;
+    changed_ = true;
+  }
+}
+
+void Controller::resume(int64_t job, const std::string& by) {
+  now_s_ = options_.clock();
+  Entry& found = entry(job);
+  store_.hold(job, false, now_s_);
+  store_.audit(now_s_, by, "resume " + named(job), "ok");
+  found.row.held = false;
+  if (found.afterwards == Afterwards::hold) found.afterwards = Afterwards::wait;
+  changed_ = true;
+}
+
+void Controller::requeue(int64_t job, const std::string& by) {
+  now_s_ = options_.clock();
+  Entry& found = entry(job);
+  if (found.row.phase == Phase::waiting) return;
+  if (found.afterwards == Afterwards::cancel) return;
+  stop_attempt(found, Afterwards::wait, "requeued by " + by);
+}
+
+// ---- What people see
+
+std::optional<JobView> Controller::show(int64_t job) const {
+  const auto row = store_.job(job);
+  if (!row) return std::nullopt;
+  JobView view{*row, request_from_json(row->spec), placement_from_text(row->placement), 0};
+  if (row->phase == Phase::waiting || ended(row->phase)) view.placement.clear();
+  return view;
+}
+
+std::vector<JobView> Controller::list(bool all, int64_t before, int most) const {
+  std::vector<JobView> out;
+  for (JobRow& row : store_.latest(all, before, most)) {
+    JobView view{row, request_from_json(row.spec), {}, 0};
+    if (!ended(row.phase) && row.phase != Phase::waiting) {
+      view.placement = placement_from_text(row.placement);
+    }
+    out.push_back(std::move(view));
+  }
+  return out;
+}
+
+std::string Controller::why(int64_t job) const {
+  const auto found = open_.find(job);
+  if (found == open_.end()) {
+    const auto row = store_.job(job);
+    if (!row) throw Error(Code::not_found, "no such job", named(job));
+    return "it has ended: " + std::string(phase_name(row->phase)) +
+           (row->outcome.empty() ? "" : ", " + row->outcome);
+  }
+  const Entry& entry = found->second;
+  if (entry.row.phase == Phase::running) return "it runs";
+  if (entry.row.phase == Phase::starting) return "it is being started";
+  if (entry.row.phase == Phase::stopping) return "it is stopping: " + entry.stop_reason;
+  if (entry.row.held) return "it is held; `dais resume " + std::to_string(job) + "` lets it go";
+  if (entry.row.ready_s > now_s_) {
+    return "it failed and is tried again in " +
+           std::to_string(static_cast<int64_t>(std::ceil(entry.row.ready_s - now_s_))) + " s";
+  }
+  if (!entry.queued) {
+    for (const int64_t other : entry.request.after) {
+      const auto row = store_.job(other);
+      if (row && row->phase != Phase::completed) return "it waits for " + named(other);
+    }
+    return "it is about to be queued";
+  }
+  return jobs::why(snapshot_, options_.policy, entry.queued).text;
+}
+
+}  // namespace dais::jobs

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "jobs/decision.h"
+#include "jobs/runner.h"
+#include "jobs/store.h"
+
+namespace dais::jobs {
+
+/// A project as people set it. Amounts as in a job file; missing ones are not governed.
+struct ProjectRequest {
+  std::string name;
+  std::string parent;  ///< empty: none
+  Resources quota{0, 0, 0};
+  Resources limit{unlimited, unlimited, unlimited};
+  double weight = 1;
+  std::vector<std::string> members;  ///< users who may submit; empty: everybody
+  std::vector<std::string> viewers;  ///< users who may look
+};
+
+std::string to_json(const ProjectRequest& project);
+ProjectRequest project_from_json(const std::string& text);
+
+/// What people see of a job.
+struct JobView {
+  JobRow row;
+  JobRequest request;
+  Placement placement;  ///< of the attempt that runs
+  int64_t place_in_queue = 0;
+};
+
+/// The heart of the daemon: keeps the store, the snapshot that decisions are made on and the
+/// processes in step. Intent is stored before any effect, so that another controller can take up
+/// after a kill at any moment. Used by one thread.
+class Controller {
+ public:
+  struct Options {
+    std::filesystem::path folder;
+    Host machine;
+    Policy policy;
+    /// Seconds since 1970 that never go back.
+    std::function<double()> clock;
+    double log_limit_bytes = 64 << 20;
+  };
+
+  /// Opens the store and takes up what runs.
+  explicit Controller(Options options);
+  ~Controller();
+
+  struct Submission {
+    std::string key;  ///< empty: any
+    JobRequest request;
+  };
+  /// Ids in order; durable when it returns. All or none.
+  /// Throws invalid_argument or not_found listing every problem, exhausted on a full disk.
+  std::vector<int64_t> submit(const std::vector<Submission>& submissions);
+
+  /// Each throws not_found for an unknown job and invalid_argument for one that has ended.
+  void cancel(int64_t job, const std::string& by);
+  void pause(int64_t job, const std::string& by);    ///< stops it and holds it back
+  void resume(int64_t job, const std::string& by);   ///< lets a held one go
+  void requeue(int64_t job, const std::string& by);  ///< stops it; it waits again
+
+  void put_project(const ProjectRequest& project);
+  std::vector<ProjectRequest> projects() const;
+  /// Throws not_found naming the nearest.
+  const ProjectRequest& project(const std::string& name) const;
+
+  std::optional<JobView> show(int64_t job) const;
+  std::vector<JobView> list(bool all, int64_t before, int most) const;
+  /// One line: what a waiting job waits for.
+  std::string why(int64_t job) const;
+  const Snapshot& snapshot() const { return snapshot_; }
+  Store& store() { return store_; }
+  const Runner& runner() const { return runner_; }
+
+  /// Looks at what ended, decides, starts and stops. Returns in how many seconds it must be called
+  /// again; infinite when only calls and the ends of processes matter.
+  double step();
+  /// Readable when a process of a job has ended; changes with every step.
+  std::vector<int> ends() const;
+
+ private:
+  enum class Afterwards { nothing, wait, hold, cancel, fail };
+
+  struct Entry {
+    JobRow row;
+    JobRequest request;
+    JobId queued = 0;  // its id in the snapshot, 0 when it is not there
+    Placement placement;
+    double deadline_s = std::numeric_limits<double>::infinity();  // of the grace or time limit
+    bool killed = false;
+    Afterwards afterwards = Afterwards::nothing;
+    std::string stop_reason;
+    std::vector<int> watched;         // one descriptor a process
+    std::set<int64_t> waits_for_end;  // jobs that must leave its place first
+  };
+  using Moves = std::vector<Transition>;
+
+  AttemptName attempt_of(const Entry& entry) const { return {entry.row.id, entry.row.attempts}; }
+  Entry& entry(int64_t job);
+  void check(const JobRequest& request, std::vector<std::string>& problems) const;
+  void move(const Moves& moves);
+
+  void recover();
+  void adopt(Entry& entry);
+  void add_to_snapshot(const ProjectRequest& project);
+  Project governed(const ProjectRequest& project) const;
+  void enqueue(Entry& entry);
+  void enqueue_ready();
+  bool dependencies_met(Entry& entry);
+
+  void stop_attempt(Entry& entry, Afterwards afterwards, const std::string& reason);
+  void end_waiting(Entry& entry, Phase phase, const std::string& reason);
+  void look_at_ends();
+  void finish(Entry& entry, const AttemptOutcome& outcome);
+  Transition verdict(Entry& entry, const AttemptOutcome& outcome) const;
+  void leave_place(Entry& entry, const Transition& transition);
+  void notify(const Entry& entry) const;
+  void mind_deadlines();
+  void mind_logs();
+  void decide_and_apply();
+  void book(const Decision& decision, Moves& moves, std::vector<int64_t>& starts);
+  void wait_for_victims(Entry& entry);
+  void launch_ready();
+  void launch(Entry& entry);
+  void watch(Entry& entry);
+  void unwatch(Entry& entry);
+
+  Options options_;
+  double now_s_ = 0;
+  Store store_;
+  Runner runner_;
+  Snapshot snapshot_;
+  std::map<std::string, std::pair<ProjectId, ProjectRequest>> projects_;
+  std::map<int64_t, Entry> open_;          // jobs that have not ended
+  std::map<JobId, int64_t> by_queued_;
+  std::set<int64_t> active_;               // those with an attempt
+  std::map<int64_t, std::set<int64_t>> dependents_;
+  bool changed_ = true;                    // since the last decision
+  double logs_minded_s_ = 0;
+};
+
+}  // namespace dais::jobs

@@ -1,0 +1,317 @@
+// The half of the controller that runs by itself: ends, deadlines, decisions, starts.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "jobs/controller.h"
+#include "jobs/placement_text.h"
+
+namespace dais::jobs {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr double shim_poll_s = 0.001;  // between the end of a process and that of its shim
+constexpr double logs_every_s = 2;
+
+bool shares_device(const Placement& a, const Placement& b) {
+  return std::ranges::any_of(a, [&b](const Slot& slot) {
+    return std::ranges::any_of(b, [&slot](const Slot& other) {
+      return slot.host == other.host && slot.device == other.device;
+    });
+  });
+}
+
+std::string failure_text(const AttemptOutcome& outcome, const JobRequest& request) {
+  std::string text;
+  if (outcome.groups.memory_kills.value_or(0) > 0) {
+    text = "killed for want of memory: the limit is " +
+           std::to_string(request.memory_mib * request.tasks) + " MiB";
+    if (outcome.groups.memory_peak_bytes) {
+      text += ", the peak was " + std::to_string(*outcome.groups.memory_peak_bytes >> 20) + " MiB";
+    }
+  } else if (outcome.state == AttemptState::lost) {
+    text = "its shim was killed, so nobody knows how it ended";
+  } else if (outcome.signal != 0) {
+    text = "ended by signal " + std::to_string(outcome.signal) + " (" +
+           strsignal(outcome.signal) + ")";
+  } else {
+    text = "exit code " + std::to_string(outcome.exit_code);
+  }
+  if (request.tasks > 1 && outcome.failed_task >= 0) {
+    text += " of task " + std::to_string(outcome.failed_task);
+  }
+  return text;
+}
+
+double backoff_s(const JobRequest& request, int64_t failures) {
+  return std::min(3600.0, request.backoff_s * std::exp2(static_cast<double>(failures)));
+}
+
+}  // namespace
+
+void Controller::watch(Entry& entry) {
+  for (const ProcessId& process : runner_.processes(attempt_of(entry), entry.request.tasks)) {
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
+    if (fd >= 0) entry.watched.push_back(fd);
+  }
+}
+
+void Controller::unwatch(Entry& entry) {
+  for (const int fd : entry.watched) close(fd);
+  entry.watched.clear();
+}
+
+std::vector<int> Controller::ends() const {
+  std::vector<int> out;
+  for (const int64_t id : active_) {
+    const Entry& entry = open_.at(id);
+    out.insert(out.end(), entry.watched.begin(), entry.watched.end());
+  }
+  return out;
+}
+
+// ---- Ends
+
+void Controller::look_at_ends() {
+  const std::vector<int64_t> active(active_.begin(), active_.end());
+  for (const int64_t id : active) {
+    Entry& entry = open_.at(id);
+    if (entry.row.phase == Phase::starting) continue;  // not launched yet
+    const AttemptOutcome outcome = runner_.inspect(attempt_of(entry), entry.request.tasks);
+    if (outcome.state != AttemptState::running) finish(entry, outcome);
+  }
+}
+
+Transition Controller::verdict(Entry& entry, const AttemptOutcome& outcome) const {
+  const int64_t id = entry.row.id;
+  const double ran = std::max(0.0, now_s_ - entry.row.start_s);
+  Transition to{id, Phase::waiting, entry.stop_reason, {}, 0, ran, false};
+  switch (entry.afterwards) {
+    case Afterwards::cancel: to.to = Phase::cancelled; return to;
+    case Afterwards::fail: to.to = Phase::failed; return to;
+    case Afterwards::wait:
+    case Afterwards::hold: return to;
+    case Afterwards::nothing: break;
+  }
+  if (outcome.succeeded()) return {id, Phase::completed, "exit code 0", {}, 0, ran, false};
+  to.failure = true;
+  to.detail = failure_text(outcome, entry.request);
+  if (entry.row.failures < entry.request.retries) {
+    to.ready_s = now_s_ + backoff_s(entry.request, entry.row.failures);
+  } else {
+    to.to = Phase::failed;
+  }
+  return to;
+}
+
+void Controller::leave_place(Entry& entry, const Transition& transition) {
+  if (transition.to == Phase::waiting && !transition.failure && !entry.row.held) {
+    if (snapshot_.jobs().at(entry.queued).state == JobState::running) {
+      snapshot_.preempt(entry.queued);
+    }
+    snapshot_.stopped(entry.queued);
+    return;
+  }
+  snapshot_.end(entry.queued, transition.to == Phase::completed);
+  by_queued_.erase(entry.queued);
+  entry.queued = 0;
+}
+
+void Controller::finish(Entry& entry, const AttemptOutcome& outcome) {
+  const int64_t id = entry.row.id;
+  // A gang lives and dies together.
+  runner_.kill(attempt_of(entry), entry.request.tasks);
+  const Transition transition = verdict(entry, outcome);
+  move({transition});
+  unwatch(entry);
+  runner_.clean_up(attempt_of(entry));
+  leave_place(entry, transition);
+  entry.placement.clear();
+  entry.deadline_s = never;
+  entry.killed = false;
+  entry.afterwards = Afterwards::nothing;
+  active_.erase(id);
+  for (const int64_t other : active_) open_.at(other).waits_for_end.erase(id);
+  if (!ended(transition.to)) return;
+  notify(entry);
+  open_.erase(id);
+}
+
+void Controller::notify(const Entry& entry) const {
+  if (entry.request.notify.empty()) return;
+  std::vector<std::string> words = entry.request.notify;
+  words.push_back(std::to_string(entry.row.id));
+  words.emplace_back(phase_name(entry.row.phase));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  // A grandchild: nobody waits for it, and its failure is its own.
+  const pid_t between = fork();
+  if (between == 0) {
+    setsid();
+    if (fork() == 0) execvp(arguments[0], arguments.data());
+    _exit(0);
+  }
+  if (between > 0) waitpid(between, nullptr, 0);
+}
+
+// ---- Deadlines
+
+void Controller::mind_deadlines() {
+  const std::vector<int64_t> active(active_.begin(), active_.end());
+  for (const int64_t id : active) {
+    Entry& entry = open_.at(id);
+    if (entry.row.phase == Phase::stopping && entry.deadline_s <= now_s_) {
+      runner_.kill(attempt_of(entry), entry.request.tasks);
+      entry.deadline_s = now_s_ + 1;  // again, should something have slipped through
+    } else if (entry.row.phase == Phase::running && entry.request.time_limit_s > 0) {
+      const double ran = entry.row.attained_s + now_s_ - entry.row.start_s;
+      if (ran >= entry.request.time_limit_s) {
+        stop_attempt(entry, Afterwards::fail, "time limit of " +
+                     std::to_string(static_cast<int64_t>(entry.request.time_limit_s)) + " s");
+      }
+    }
+  }
+}
+
+// A log that grew past the limit keeps one older part; what the job writes next starts it anew.
+void Controller::mind_logs() {
+  if (now_s_ - logs_minded_s_ < logs_every_s) return;
+  logs_minded_s_ = now_s_;
+  for (const int64_t id : active_) {
+    const Entry& entry = open_.at(id);
+    for (int task = 0; task < entry.request.tasks; ++task) {
+      const auto log = runner_.log(attempt_of(entry), task);
+      std::error_code error;
+      const auto size = std::filesystem::file_size(log, error);
+      if (error || static_cast<double>(size) < options_.log_limit_bytes) continue;
+      std::filesystem::copy_file(log, log.string() + ".old",
+                                 std::filesystem::copy_options::overwrite_existing, error);
+      std::filesystem::resize_file(log, 0, error);
+    }
+  }
+}
+
+// ---- Decisions
+
+void Controller::wait_for_victims(Entry& entry) {
+  for (const int64_t id : active_) {
+    const Entry& other = open_.at(id);
+    if (id != entry.row.id && other.row.phase == Phase::stopping &&
+        shares_device(entry.placement, other.placement)) {
+      entry.waits_for_end.insert(id);
+    }
+  }
+}
+
+void Controller::book(const Decision& decision, Moves& moves, std::vector<int64_t>& starts) {
+  for (const Preemption& preemption : decision.preempt) {
+    const int64_t victim = by_queued_.at(preemption.victim);
+    const int64_t for_job = by_queued_.at(preemption.beneficiary);
+    moves.push_back({victim, Phase::stopping, "preempted for job " + std::to_string(for_job)});
+  }
+  for (const Start& start : decision.start) {
+    const int64_t id = by_queued_.at(start.job);
+    moves.push_back({id, Phase::starting, "", placement_text(start.placement)});
+    starts.push_back(id);
+  }
+}
+
+void Controller::decide_and_apply() {
+  const Decision decision = decide(snapshot_, options_.policy);
+  if (decision.empty()) return;
+  Moves moves;
+  std::vector<int64_t> starts;
+  book(decision, moves, starts);
+  move(moves);
+  apply(snapshot_, decision);
+  for (const Preemption& preemption : decision.preempt) {
+    Entry& victim = open_.at(by_queued_.at(preemption.victim));
+    victim.afterwards = Afterwards::wait;
+    victim.stop_reason =
+        "preempted for job " + std::to_string(by_queued_.at(preemption.beneficiary));
+    victim.deadline_s = now_s_ + victim.request.grace_s;
+    runner_.signal(attempt_of(victim), victim.request.tasks, SIGTERM);
+  }
+  for (const int64_t id : starts) {
+    Entry& entry = open_.at(id);
+    entry.placement = placement_from_text(entry.row.placement);
+    active_.insert(id);
+    for (const Preemption& preemption : decision.preempt) {
+      if (preemption.beneficiary == entry.queued) {
+        entry.waits_for_end.insert(by_queued_.at(preemption.victim));
+      }
+    }
+    wait_for_victims(entry);
+  }
+}
+
+void Controller::launch_ready() {
+  std::vector<int64_t> ready;
+  for (const int64_t id : active_) {
+    const Entry& entry = open_.at(id);
+    if (entry.row.phase == Phase::starting && entry.waits_for_end.empty()) ready.push_back(id);
+  }
+  for (const int64_t id : ready) launch(open_.at(id));
+}
+
+void Controller::launch(Entry& entry) {
+  const int64_t id = entry.row.id;
+  try {
+    runner_.start(attempt_of(entry), entry.request, entry.placement);
+    move({{id, Phase::running, ""}});
+    watch(entry);
+  } catch (const Error& error) {
+    // A program that is not there now is not there in a second: no retry.
+    move({{id, Phase::failed, error.what(), {}, 0, 0, true}});
+    snapshot_.end(entry.queued, false);
+    by_queued_.erase(entry.queued);
+    active_.erase(id);
+    runner_.clean_up(attempt_of(entry));
+    notify(entry);
+    open_.erase(id);
+  }
+}
+
+double Controller::step() {
+  now_s_ = std::max(now_s_, options_.clock());
+  snapshot_.advance(now_s_);
+  look_at_ends();
+  mind_deadlines();
+  mind_logs();
+  enqueue_ready();
+  if (changed_ || snapshot_.next_change_s() <= now_s_) {
+    changed_ = false;
+    decide_and_apply();
+  }
+  launch_ready();
+  double next = snapshot_.next_change_s() - now_s_;
+  for (const auto& [id, entry] : open_) {
+    next = std::min(next, entry.deadline_s - now_s_);
+    if (entry.row.phase == Phase::waiting && entry.row.ready_s > now_s_) {
+      next = std::min(next, entry.row.ready_s - now_s_);
+    }
+    if (entry.row.phase == Phase::running && entry.request.time_limit_s > 0) {
+      next = std::min(next, entry.request.time_limit_s - entry.row.attained_s -
+                                (now_s_ - entry.row.start_s));
+    }
+    for (const int fd : entry.watched) {
+      pollfd ready{fd, POLLIN, 0};
+      if (poll(&ready, 1, 0) == 1) next = std::min(next, shim_poll_s);
+    }
+  }
+  if (!active_.empty()) next = std::min(next, logs_every_s);
+  return changed_ ? 0 : std::max(0.0, next);
+}
+
+}  // namespace dais::jobs

@@ -1,0 +1,42 @@
+#include "jobs/placement_text.h"
+
+#include <charconv>
+
+#include "base/error.h"
+
+namespace dais::jobs {
+
+std::string placement_text(const Placement& placement) {
+  std::string out;
+  for (const Slot& slot : placement) {
+    if (!out.empty()) out += ' ';
+    out += std::to_string(slot.host) + ":" + std::to_string(slot.device) + ":" +
+           std::to_string(slot.task) + ":" + std::to_string(slot.gpu_milli);
+  }
+  return out;
+}
+
+Placement placement_from_text(std::string_view text) {
+  Placement out;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto number = [&](auto& value, char stop) {
+    const auto result = std::from_chars(at, end, value);
+    const bool stopped = result.ptr == end ? stop == ' ' : *result.ptr == stop;
+    if (result.ec != std::errc() || !stopped) {
+      throw Error(Code::invalid_argument, "not a placement", std::string(text));
+    }
+    at = result.ptr + (result.ptr != end);
+  };
+  while (at != end) {
+    Slot slot;
+    number(slot.host, ':');
+    number(slot.device, ':');
+    number(slot.task, ':');
+    number(slot.gpu_milli, ' ');
+    out.push_back(slot);
+  }
+  return out;
+}
+
+}  // namespace dais::jobs

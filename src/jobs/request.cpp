@@ -1,0 +1,146 @@
+#include "jobs/request.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace dais::jobs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool plain_name(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && std::ranges::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ||
+           c == '/' || c == '=' || c == ',' || c == ' ' || c == '[' || c == ']';
+  });
+}
+
+bool holds_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+bool variable_name(std::string_view text) {
+  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
+         std::ranges::all_of(text, [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+         });
+}
+
+class Problems {
+ public:
+  void check(bool holds, std::string text) {
+    if (!holds) list_.push_back(std::move(text));
+  }
+  std::vector<std::string> take() { return std::move(list_); }
+
+ private:
+  std::vector<std::string> list_;
+};
+
+void check_words(Problems& problems, const JobRequest& request) {
+  problems.check(plain_name(request.name),
+                 "name: use letters, digits and -_.,=/ only, at most 128 of them");
+  problems.check(plain_name(request.project), "project: not a name");
+  problems.check(!request.command.empty() && !request.command[0].empty(),
+                 "command: missing; give a program and its arguments");
+  size_t bytes = 0;
+  for (const auto* words : {&request.command, &request.notify}) {
+    for (const std::string& word : *words) {
+      bytes += word.size();
+      problems.check(!holds_nul(word), "command: an argument holds a zero byte");
+    }
+  }
+  problems.check(bytes <= 128 << 10, "command: longer than 128 KiB");
+  problems.check(request.folder.starts_with('/') && !holds_nul(request.folder),
+                 "folder: not an absolute path");
+  for (const auto& [name, value] : request.environment) {
+    problems.check(variable_name(name) && !holds_nul(value),
+                   "environment: '" + name + "' is not a name of a variable");
+  }
+}
+
+void check_amounts(Problems& problems, const JobRequest& request) {
+  const auto within = [&problems](double value, double low, double high, const std::string& what) {
+    problems.check(value >= low && value <= high, what);
+  };
+  within(request.priority, -1000, 1000, "priority: use -1000 to 1000");
+  within(request.tasks, 1, 4096, "tasks: use 1 to 4096");
+  within(static_cast<double>(request.gpu_milli), 0, whole_gpu * max_devices,
+         "gpus: use 0 to " + std::to_string(max_devices) + " for each task");
+  problems.check(request.gpu_milli < whole_gpu || request.gpu_milli % whole_gpu == 0,
+                 "gpus: a part of a GPU is less than one; more than one must be whole");
+  within(static_cast<double>(request.cpu_milli), 0, 1e7, "cpus: use 0 to 10000");
+  within(static_cast<double>(request.memory_mib), 0, 1e9, "memory: use 0 to 1000 TiB");
+  within(request.grace_s, 0, 86'400, "grace: use 0 to 24 hours");
+  within(request.min_run_s, 0, 1e8, "min_run: use 0 to 3 years");
+  within(request.time_limit_s, 0, 1e8, "time_limit: use 0 to 3 years");
+  within(request.retries, 0, 1000, "retries: use 0 to 1000");
+  within(request.backoff_s, 0, 86'400, "backoff: use 0 to 24 hours");
+  problems.check(request.after.size() <= 1000, "after: at most 1000 jobs");
+}
+
+}  // namespace
+
+std::vector<std::string> problems_of(const JobRequest& request) {
+  Problems problems;
+  check_words(problems, request);
+  check_amounts(problems, request);
+  return problems.take();
+}
+
+std::string to_json(const JobRequest& request) {
+  Json json;
+  json["name"] = request.name;
+  json["project"] = request.project;
+  json["user"] = request.user;
+  json["priority"] = request.priority;
+  json["command"] = request.command;
+  json["folder"] = request.folder;
+  json["snapshot"] = request.snapshot;
+  json["environment"] = request.environment;
+  json["tasks"] = request.tasks;
+  json["gpu_milli"] = request.gpu_milli;
+  json["cpu_milli"] = request.cpu_milli;
+  json["memory_mib"] = request.memory_mib;
+  json["preemptible"] = request.preemptible;
+  json["grace_s"] = request.grace_s;
+  json["min_run_s"] = request.min_run_s;
+  json["time_limit_s"] = request.time_limit_s;
+  json["retries"] = request.retries;
+  json["backoff_s"] = request.backoff_s;
+  json["after"] = request.after;
+  json["notify"] = request.notify;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+JobRequest request_from_json(std::string_view text) {
+  JobRequest request;
+  try {
+    const Json json = Json::parse(text);
+    json.at("name").get_to(request.name);
+    json.at("project").get_to(request.project);
+    json.at("user").get_to(request.user);
+    json.at("priority").get_to(request.priority);
+    json.at("command").get_to(request.command);
+    json.at("folder").get_to(request.folder);
+    json.at("snapshot").get_to(request.snapshot);
+    json.at("environment").get_to(request.environment);
+    json.at("tasks").get_to(request.tasks);
+    json.at("gpu_milli").get_to(request.gpu_milli);
+    json.at("cpu_milli").get_to(request.cpu_milli);
+    json.at("memory_mib").get_to(request.memory_mib);
+    json.at("preemptible").get_to(request.preemptible);
+    json.at("grace_s").get_to(request.grace_s);
+    json.at("min_run_s").get_to(request.min_run_s);
+    json.at("time_limit_s").get_to(request.time_limit_s);
+    json.at("retries").get_to(request.retries);
+    json.at("backoff_s").get_to(request.backoff_s);
+    json.at("after").get_to(request.after);
+    json.at("notify").get_to(request.notify);
+  } catch (const Json::exception& problem) {
+    throw Error(Code::invalid_argument, std::string("not a stored job: ") + problem.what());
+  }
+  return request;
+}
+
+}  // namespace dais::jobs

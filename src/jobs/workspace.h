@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace dais::jobs {
+
+struct CopyLimits {
+  uint64_t bytes = uint64_t{1} << 30;
+  uint64_t files = 100'000;
+  int depth = 64;
+};
+
+/// Copies a folder so that later edits do not reach the copy: extents are shared where the file
+/// system can (reflink), else bytes are copied. Symbolic links are copied as links; sockets, pipes
+/// and devices are refused. `to` must not exist; what was copied is removed when the call throws.
+/// Throws exhausted over a limit, not_found or unavailable when something cannot be read.
+void copy_folder(const std::filesystem::path& from, const std::filesystem::path& to,
+                 const CopyLimits& limits = {});
+
+}  // namespace dais::jobs
