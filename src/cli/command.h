@@ -24,6 +24,7 @@ void add_predict(Program& program);
 void add_run(Program& program);
 void add_simulate(Program& program);
 void add_train(Program& program);
+void add_up(Program& program);
 void add_verify(Program& program);
 
 }  // namespace dais::cli

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/scheduler.h"
 
 namespace {
 
@@ -44,6 +45,10 @@ int main(int argc, char** argv) {
     dais::cli::add_convert(program);
     dais::cli::add_data(program);
     dais::cli::add_new(program);
+    dais::cli::add_up(program);
+    dais::cli::add_submit(program);
+    dais::cli::add_job_verbs(program);
+    dais::cli::add_project(program);
     if (explain_unknown_verb(program.app, argc, argv)) return kWrongUsage;
     try {
       program.app.parse(argc, argv);

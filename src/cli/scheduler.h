@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/command.h"
+
+/// What the verbs that talk to the scheduler share.
+namespace dais::cli {
+
+/// Where the scheduler is and how its answers are shown.
+struct Scheduler {
+  std::string endpoint;  ///< empty: the socket of this user's data folder
+  std::string token;
+  bool json = false;
+
+  /// Adds --endpoint, --token and --json to a verb. DAIS_ENDPOINT and DAIS_TOKEN stand in for them.
+  void add_options(CLI::App& command);
+  /// The answer's body. Throws the error that the scheduler gave, or unavailable when it is not
+  /// there.
+  nlohmann::ordered_json call(const std::string& method, const std::string& target,
+                              const std::string& body = {}) const;
+  /// The same for an answer that is text and comes in pieces.
+  void stream(const std::string& target) const;
+};
+
+void add_submit(Program& program);
+void add_job_verbs(Program& program);
+void add_project(Program& program);
+
+/// "3 s", "12 min", "5 h", "2 d".
+std::string rough_time(double seconds);
+
+}  // namespace dais::cli

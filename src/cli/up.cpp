@@ -1,0 +1,113 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "http/server.h"
+#include "jobs/api.h"
+#include "jobs/daemon.h"
+#include "jobs/machine.h"
+
+namespace dais::cli {
+namespace {
+
+struct Arguments {
+  std::string folder = jobs::default_data_folder();
+  std::string listen, policy = "default";
+  int gpus = -1;
+  double cpus = 0;
+  std::string memory;
+  double log_limit_mib = 64;
+  bool json = false;
+};
+
+jobs::Daemon* running = nullptr;
+
+void stop_running(int) {
+  if (running) running->stop();
+}
+
+jobs::Host machine_of(const Arguments& arguments) {
+  jobs::Host host = jobs::this_machine();
+  if (arguments.gpus >= 0) host.devices = arguments.gpus;
+  if (arguments.cpus > 0) host.cpu_milli = static_cast<int64_t>(arguments.cpus * 1000);
+  if (!arguments.memory.empty()) host.memory_mib = jobs::parse_mib(arguments.memory, "--memory");
+  return host;
+}
+
+void listen_on(http::Server& server, const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) {
+    throw Error(Code::invalid_argument, "--listen needs an address and a port", address,
+                "For example 127.0.0.1:7070");
+  }
+  const std::string text = address.substr(colon + 1);
+  const int port = static_cast<int>(std::strtol(text.c_str(), nullptr, 10));
+  const int bound = server.listen_tcp(address.substr(0, colon), port);
+  std::printf("listening on %s:%d (a token is needed)\n", address.substr(0, colon).c_str(), bound);
+}
+
+void make_private(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) {
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+  }
+  if (error) {
+    throw Error(Code::unavailable, "cannot use the data folder: " + error.message(),
+                folder.string(), "Choose another with --data");
+  }
+}
+
+void up(const Arguments& arguments) {
+  const std::filesystem::path folder = std::filesystem::absolute(arguments.folder);
+  make_private(folder);
+  const jobs::Host host = machine_of(arguments);
+  jobs::Daemon daemon({folder, host, jobs::policy_named(arguments.policy), jobs::steady_now_s,
+                       arguments.log_limit_mib * (1 << 20)});
+  jobs::Api api(daemon);
+  http::Server server([&api](const http::Request& request) { return api.answer(request); });
+  const std::string socket = jobs::socket_path(folder.string());
+  server.listen_unix(socket, geteuid() == 0 ? 0666 : 0600);
+  if (!arguments.listen.empty()) listen_on(server, arguments.listen);
+  std::printf("dais schedules %d GPUs, %.1f CPUs and %lld MiB of %s\nsocket: %s\n", host.devices,
+              static_cast<double>(host.cpu_milli) / 1000, static_cast<long long>(host.memory_mib),
+              host.name.c_str(), socket.c_str());
+  std::fflush(stdout);
+  running = &daemon;
+  signal(SIGTERM, stop_running);
+  signal(SIGINT, stop_running);
+  signal(SIGPIPE, SIG_IGN);
+  daemon.run();
+  server.stop();
+  running = nullptr;
+  std::printf("stopped; jobs that run go on\n");
+}
+
+}  // namespace
+
+void add_up(Program& program) {
+  auto* command =
+      program.app.add_subcommand("up", "Run the scheduler of this machine until it is stopped");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--data", arguments->folder, "Folder of everything it keeps")
+      ->capture_default_str();
+  command->add_option("--listen", arguments->listen, "Also serve HTTP on ADDRESS:PORT");
+  command->add_option("--policy", arguments->policy, "fifo, priority, fair, las or default")
+      ->capture_default_str();
+  command->add_option("--gpus", arguments->gpus, "GPUs to give out; those of the system otherwise")
+      ->check(CLI::Range(0, jobs::max_devices));
+  command->add_option("--cpus", arguments->cpus, "CPUs to give out; all otherwise");
+  command->add_option("--memory", arguments->memory, "Memory to give out, such as 24GiB");
+  command->add_option("--log-limit", arguments->log_limit_mib, "MiB of a log before it is rotated")
+      ->capture_default_str();
+  command->footer("Example: dais up --data /var/lib/dais --listen 127.0.0.1:7070");
+  command->callback([arguments] { up(*arguments); });
+}
+
+}  // namespace dais::cli
