@@ -1,0 +1,249 @@
+#include "jobs/controller.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "base/error.h"
+#include "jobs/daemon.h"
+
+namespace dais::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A data folder of its own, and a machine with four devices that nothing is asked of.
+class ControllerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("dais_controller_" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    open();
+  }
+  void TearDown() override {
+    for (const JobView& view : controller_->list(false, INT64_MAX, 1000)) {
+      controller_->cancel(view.row.id, "the test");
+    }
+    run_until([this] { return controller_->list(false, INT64_MAX, 1).empty(); });
+    controller_.reset();
+    fs::remove_all(folder_);
+  }
+
+  void open() {
+    Host host;
+    host.name = "box";
+    host.devices = 4;
+    host.cpu_milli = 64'000;
+    host.memory_mib = 65'536;
+    controller_.reset();
+    controller_ = std::make_unique<Controller>(
+        Controller::Options{folder_, host, policy_named("default"), steady_now_s, 64 << 20});
+  }
+
+  JobRequest script(const std::string& text, double gpus = 1) const {
+    JobRequest request;
+    request.name = "test";
+    request.user = "tester";
+    request.command = {"/bin/sh", "-c", text};
+    request.folder = folder_.string();
+    request.gpu_milli = static_cast<int64_t>(gpus * 1000);
+    request.grace_s = 0.2;
+    return request;
+  }
+  int64_t submit(const JobRequest& request, const std::string& key = {}) {
+    return controller_->submit({{key, request}})[0];
+  }
+  Phase phase(int64_t job) const { return controller_->show(job)->row.phase; }
+
+  template <typename Condition>
+  bool run_until(Condition condition, double seconds = 20) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      controller_->step();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+  bool reaches(int64_t job, Phase wanted) {
+    return run_until([&] { return phase(job) == wanted; });
+  }
+  std::string text_of(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  fs::path folder_;
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST_F(ControllerTest, RunsAJobWithItsEnvironment) {
+  JobRequest request = script("echo $RANK/$WORLD_SIZE $CUDA_VISIBLE_DEVICES $HELLO > out", 2);
+  request.environment["HELLO"] = "there";
+  const int64_t job = submit(request);
+  ASSERT_TRUE(reaches(job, Phase::completed));
+  EXPECT_EQ(text_of("out"), "0/1 0,1 there\n");
+  EXPECT_EQ(controller_->why(job), "it has ended: completed, exit code 0");
+}
+
+TEST_F(ControllerTest, AFailureIsRetriedAndThenSaid) {
+  JobRequest request = script("echo x >> tries; exit 3");
+  request.retries = 2;
+  request.backoff_s = 0.01;
+  const int64_t job = submit(request);
+  ASSERT_TRUE(reaches(job, Phase::failed));
+  EXPECT_EQ(text_of("tries"), "x\nx\nx\n");
+  EXPECT_EQ(controller_->show(job)->row.outcome, "exit code 3");
+  EXPECT_EQ(controller_->show(job)->row.failures, 3);
+}
+
+TEST_F(ControllerTest, AGangGetsItsRanksAndEndsTogether) {
+  JobRequest request = script("echo $RANK >> ranks; [ $RANK = 1 ] && exit 7; sleep 60");
+  request.tasks = 3;
+  const int64_t job = submit(request);
+  ASSERT_TRUE(reaches(job, Phase::running));
+  ASSERT_TRUE(reaches(job, Phase::failed));
+  EXPECT_EQ(controller_->show(job)->row.outcome.find("exit code 7 of task 1"), 0U)
+      << controller_->show(job)->row.outcome;
+}
+
+TEST_F(ControllerTest, APriorityTakesThePlaceAndGivesItBack) {
+  const int64_t low = submit(script("trap 'echo saved >> log; exit 0' TERM; echo start >> log;"
+                                    " [ -f go ] && exit 0; while :; do sleep 0.02; done", 4));
+  ASSERT_TRUE(run_until([&] { return text_of("log") == "start\n"; }));
+  JobRequest urgent = script("touch go; echo urgent >> log", 4);
+  urgent.priority = 100;
+  const int64_t high = submit(urgent);
+  ASSERT_TRUE(reaches(high, Phase::completed));
+  ASSERT_TRUE(reaches(low, Phase::completed));
+  EXPECT_EQ(text_of("log"), "start\nsaved\nurgent\nstart\n");
+  EXPECT_EQ(controller_->show(low)->row.attempts, 2);
+}
+
+TEST_F(ControllerTest, OneThatIgnoresSigtermIsKilledAfterItsGrace) {
+  const int64_t job = submit(script("trap '' TERM; touch up; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(run_until([&] { return fs::exists(folder_ / "up"); }));
+  controller_->cancel(job, "the test");
+  ASSERT_TRUE(reaches(job, Phase::cancelled));
+  EXPECT_EQ(controller_->show(job)->row.outcome, "cancelled by the test");
+}
+
+TEST_F(ControllerTest, NothingThatAJobStartedOutlivesIt) {
+  const int64_t job = submit(script("setsid sh -c 'echo $$ > orphan; exec sleep 600' & "
+                                    "while [ ! -s orphan ]; do sleep 0.01; done"));
+  ASSERT_TRUE(reaches(job, Phase::completed));
+  const int orphan = std::stoi(text_of("orphan"));
+  EXPECT_TRUE(run_until([orphan] { return kill(orphan, 0) != 0; }, 5));
+}
+
+TEST_F(ControllerTest, APausedJobWaitsForSomebody) {
+  const int64_t job = submit(script("[ -f again ] && exit 0; touch again; sleep 60"));
+  ASSERT_TRUE(run_until([&] { return fs::exists(folder_ / "again"); }));
+  controller_->pause(job, "tester");
+  ASSERT_TRUE(reaches(job, Phase::waiting));
+  for (int i = 0; i < 20; ++i) controller_->step();
+  EXPECT_EQ(phase(job), Phase::waiting);
+  EXPECT_NE(controller_->why(job).find("held"), std::string::npos);
+  controller_->resume(job, "tester");
+  EXPECT_TRUE(reaches(job, Phase::completed));
+}
+
+TEST_F(ControllerTest, DependenciesHoldAJobBackAndFailIt) {
+  const int64_t first = submit(script("while [ ! -f go ]; do sleep 0.01; done"));
+  JobRequest later = script("true");
+  later.after = {first};
+  const int64_t second = submit(later);
+  for (int i = 0; i < 10; ++i) controller_->step();
+  EXPECT_EQ(controller_->why(second), "it waits for job " + std::to_string(first));
+  std::ofstream(folder_ / "go").flush();
+  ASSERT_TRUE(reaches(second, Phase::completed));
+
+  JobRequest failing = script("exit 1");
+  const int64_t third = submit(failing);
+  later.after = {third};
+  const int64_t fourth = submit(later);
+  ASSERT_TRUE(reaches(fourth, Phase::cancelled));
+}
+
+TEST_F(ControllerTest, ATimeLimitEndsAJob) {
+  JobRequest request = script("sleep 60");
+  request.time_limit_s = 0.1;
+  const int64_t job = submit(request);
+  ASSERT_TRUE(reaches(job, Phase::failed));
+  EXPECT_EQ(controller_->show(job)->row.outcome.find("time limit"), 0U);
+}
+
+TEST_F(ControllerTest, EditsDoNotReachASnapshot) {
+  std::ofstream(folder_ / "script.sh") << "echo before > ../../../seen\n";
+  JobRequest request = script("true");
+  fs::create_directories(folder_ / "work");
+  fs::rename(folder_ / "script.sh", folder_ / "work" / "script.sh");
+  request.folder = (folder_ / "work").string();
+  request.snapshot = true;
+  request.command = {"/bin/sh", "script.sh"};
+  const int64_t job = submit(request);
+  std::ofstream(folder_ / "work" / "script.sh") << "echo after > ../../../seen\n";
+  ASSERT_TRUE(reaches(job, Phase::completed));
+  EXPECT_EQ(text_of("seen"), "before\n");
+}
+
+TEST_F(ControllerTest, AnotherControllerTakesUpWhatRuns) {
+  const int64_t running = submit(script("echo one >> runs; while [ ! -f go ]; do sleep 0.01; done"));
+  const int64_t ending = submit(script("while [ ! -f ended ]; do sleep 0.01; done; exit 4"));
+  const int64_t waiting = submit(script("echo late >> runs", 4));
+  ASSERT_TRUE(reaches(ending, Phase::running));
+  ASSERT_TRUE(run_until([&] { return text_of("runs") == "one\n"; }));
+  controller_.reset();
+  std::ofstream(folder_ / "ended").flush();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  open();
+  ASSERT_TRUE(reaches(ending, Phase::failed));
+  EXPECT_EQ(controller_->show(ending)->row.outcome, "exit code 4");
+  EXPECT_EQ(phase(running), Phase::running);
+  EXPECT_EQ(phase(waiting), Phase::waiting);
+  std::ofstream(folder_ / "go").flush();
+  ASSERT_TRUE(reaches(waiting, Phase::completed));
+  EXPECT_EQ(phase(running), Phase::completed);
+  EXPECT_EQ(text_of("runs"), "one\nlate\n");
+}
+
+TEST_F(ControllerTest, ASubmissionNamesAllItsProblems) {
+  JobRequest request = script("true", 0.5);
+  request.project = "defualt";
+  request.tasks = 0;
+  request.retries = -1;
+  try {
+    submit(request);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    for (const char* part : {"did you mean 'default'", "tasks:", "retries:"}) {
+      EXPECT_NE(error.problem().find(part), std::string::npos) << error.problem();
+    }
+  }
+  request = script("true", 5);
+  EXPECT_THROW(submit(request), Error);
+  request = script("true");
+  request.folder = "/no/such/folder";
+  EXPECT_THROW(submit(request), Error);
+}
+
+TEST_F(ControllerTest, TheSameKeyIsTheSameJob) {
+  const int64_t job = submit(script("true"), "once");
+  EXPECT_EQ(submit(script("true"), "once"), job);
+}
+
+TEST_F(ControllerTest, AProgramThatIsNotThereFailsWithItsName) {
+  JobRequest request = script("true");
+  request.command = {"no-such-program"};
+  const int64_t job = submit(request);
+  ASSERT_TRUE(reaches(job, Phase::failed));
+  EXPECT_NE(controller_->show(job)->row.outcome.find("no-such-program"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dais::jobs

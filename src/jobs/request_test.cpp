@@ -1,0 +1,96 @@
+#include "jobs/request.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace dais::jobs {
+namespace {
+
+std::string problem_of(const std::string& text) {
+  try {
+    read_job_file(text, "job.yaml", "/work");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(JobFile, ReadsEveryKey) {
+  const auto jobs = read_job_file(
+      "name: train\nproject: vision\npriority: 5\ncommand: [python3, train.py]\nfolder: src\n"
+      "snapshot: true\nenvironment: {A: 1, B: two}\ntasks: 2\ngpus: 0.5\ncpus: 4\nmemory: 8GiB\n"
+      "preemptible: false\ngrace: 1m\nmin_run: 10m\ntime_limit: 1:30:00\nretries: 3\n"
+      "backoff: 10s\nafter: [1, 2]\nnotify: [mail, anna]\n",
+      "job.yaml", "/work");
+  ASSERT_EQ(jobs.size(), 1U);
+  const JobRequest& job = jobs[0];
+  EXPECT_EQ(job.name, "train");
+  EXPECT_EQ(job.project, "vision");
+  EXPECT_EQ(job.priority, 5);
+  EXPECT_EQ(job.command, (std::vector<std::string>{"python3", "train.py"}));
+  EXPECT_EQ(job.folder, "/work/src");
+  EXPECT_TRUE(job.snapshot);
+  EXPECT_EQ(job.environment, (std::map<std::string, std::string>{{"A", "1"}, {"B", "two"}}));
+  EXPECT_EQ(job.tasks, 2);
+  EXPECT_EQ(job.gpu_milli, 500);
+  EXPECT_EQ(job.cpu_milli, 4000);
+  EXPECT_EQ(job.memory_mib, 8192);
+  EXPECT_FALSE(job.preemptible);
+  EXPECT_EQ(job.grace_s, 60);
+  EXPECT_EQ(job.min_run_s, 600);
+  EXPECT_EQ(job.time_limit_s, 5400);
+  EXPECT_EQ(job.retries, 3);
+  EXPECT_EQ(job.backoff_s, 10);
+  EXPECT_EQ(job.after, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(job.notify, (std::vector<std::string>{"mail", "anna"}));
+  EXPECT_EQ(request_from_json(to_json(job)), job);
+}
+
+TEST(JobFile, ListsAllProblemsWithTheirLines) {
+  const std::string problem =
+      problem_of("comand: [a]\npriority: high\ngpus: 1.5\nmemory: 8 apples\nretries: -1\n");
+  for (const char* part : {"line 1: unknown key 'comand'; did you mean 'command'?", "line 2: priority",
+                           "gpus: a part of a GPU", "line 4: memory", "retries:", "command: missing"}) {
+    EXPECT_NE(problem.find(part), std::string::npos) << problem;
+  }
+}
+
+TEST(JobFile, AnArrayAndASweepGiveManyJobs) {
+  const auto array = read_job_file("shell: echo {index}\narray: 3\n", "a.yaml", "/w");
+  ASSERT_EQ(array.size(), 3U);
+  EXPECT_EQ(array[2].command[2], "echo 2");
+  EXPECT_EQ(array[2].environment.at("DAIS_ARRAY_SIZE"), "3");
+  const auto sweep = read_job_file(
+      "name: s\ncommand: [train, --lr, '{lr}', '--depth={depth}']\n"
+      "sweep: {lr: [0.1, 0.01], depth: [2, 3]}\n", "s.yaml", "/w");
+  ASSERT_EQ(sweep.size(), 4U);
+  EXPECT_EQ(sweep[1].command, (std::vector<std::string>{"train", "--lr", "0.1", "--depth=3"}));
+  EXPECT_EQ(sweep[3].environment.at("DAIS_PARAM_lr"), "0.01");
+}
+
+TEST(JobFile, HostileTextIsRefused) {
+  EXPECT_NE(problem_of("{[").find("not YAML"), std::string::npos);
+  EXPECT_NE(problem_of("- a\n- b\n").find("key: value"), std::string::npos);
+  EXPECT_NE(problem_of("shell: x\narray: 1000000000\n").find("array"), std::string::npos);
+  EXPECT_NE(problem_of("shell: x\nname: 'a\\nb;rm'\n"), "accepted");
+  EXPECT_NE(problem_of("shell: x\nenvironment: {'A=B': 1}\n").find("environment"),
+            std::string::npos);
+  EXPECT_NE(problem_of(std::string(5 << 20, ' ')).find("larger"), std::string::npos);
+}
+
+TEST(Amounts, AreReadWithTheirUnits) {
+  EXPECT_EQ(parse_milli("0.25", "gpus"), 250);
+  EXPECT_EQ(parse_mib("1.5G", "memory"), 1536);
+  EXPECT_EQ(parse_mib("512", "memory"), 512);
+  EXPECT_EQ(parse_seconds("2h", "x"), 7200);
+  EXPECT_EQ(parse_seconds("1:00", "x"), 60);
+  for (const char* bad : {"", "-1", "nan", "1e99", "3x", "1:2:3:4", "inf"}) {
+    EXPECT_THROW(parse_seconds(bad, "x"), Error) << bad;
+    EXPECT_THROW(parse_mib(bad, "x"), Error) << bad;
+    EXPECT_THROW(parse_milli(bad, "x"), Error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace dais::jobs
