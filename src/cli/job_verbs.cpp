@@ -91,9 +91,9 @@ void add_list(Program& program) {
   arguments->scheduler.add_options(*command);
   command->footer("Example: dais jobs --all --most 20");
   command->callback([arguments] {
-    const Json answer = arguments->scheduler.call(
-        "GET", "/v1/jobs?all=" + std::to_string(arguments->all) +
-                   "&most=" + std::to_string(arguments->most));
+    const Json answer =
+        arguments->scheduler.call("GET", "/v1/jobs?all=" + std::to_string(arguments->all) +
+                                             "&most=" + std::to_string(arguments->most));
     if (arguments->scheduler.json) {
       std::printf("%s\n", answer.dump().c_str());
     } else {

@@ -57,8 +57,7 @@ http::Response reach(const Scheduler& scheduler, const std::string& method,
 }  // namespace
 
 void Scheduler::add_options(CLI::App& command) {
-  command
-      .add_option("--endpoint", endpoint, "unix:/path or http://host:port of the scheduler")
+  command.add_option("--endpoint", endpoint, "unix:/path or http://host:port of the scheduler")
       ->envname("DAIS_ENDPOINT");
   command.add_option("--token", token, "Who asks, over http")->envname("DAIS_TOKEN");
   command.add_flag("--json", json, "Print JSON");

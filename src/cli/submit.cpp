@@ -42,8 +42,8 @@ std::vector<jobs::JobRequest> base_requests(const Arguments& arguments) {
     request.folder = fs::current_path().string();
     return {request};
   }
-  const fs::path folder = arguments.file == "-" ? fs::current_path()
-                                                : fs::absolute(arguments.file).parent_path();
+  const fs::path folder =
+      arguments.file == "-" ? fs::current_path() : fs::absolute(arguments.file).parent_path();
   return jobs::read_job_file(text_of(arguments.file), arguments.file, folder.string());
 }
 
@@ -94,7 +94,8 @@ void submit(const Arguments& arguments) {
   for (jobs::JobRequest& request : requests) {
     override(request, arguments);
     const std::vector<std::string> problems = jobs::problems_of(request);
-    for (size_t i = 0; i + 1 < problems.size(); ++i) std::fprintf(stderr, "%s\n", problems[i].c_str());
+    for (size_t i = 0; i + 1 < problems.size(); ++i)
+      std::fprintf(stderr, "%s\n", problems[i].c_str());
     if (!problems.empty()) {
       throw Error(Code::invalid_argument, problems.back(), arguments.file,
                   "`dais submit --help` shows the flags");
@@ -128,7 +129,8 @@ void add_flags(CLI::App& command, Arguments& a) {
   command.add_option("--folder", a.folder, "Where it runs; this folder otherwise");
   command.add_flag("--snapshot", a.snapshot, "Run in a copy of the folder made now");
   command.add_option("--env", a.environment, "NAME=VALUE, any number of times");
-  command.add_flag("--not-preemptible", a.not_preemptible, "Never stopped for another; in quota only");
+  command.add_flag("--not-preemptible", a.not_preemptible,
+                   "Never stopped for another; in quota only");
   command.add_option("--grace", a.grace, "Between SIGTERM and SIGKILL, such as 30s");
   command.add_option("--min-run", a.min_run, "Not preempted before it ran this long");
   command.add_option("--time-limit", a.time_limit, "Stopped after this long, such as 2h");

@@ -40,8 +40,7 @@ void read_pieces(Socket& socket, beast::flat_buffer& buffer,
 
 template <typename Socket>
 Response converse(Socket& socket, beast::http::request<beast::http::string_body>& message,
-                  const std::function<bool(std::string_view)>& piece,
-                  const std::string& endpoint) {
+                  const std::function<bool(std::string_view)>& piece, const std::string& endpoint) {
   ErrorCode error;
   beast::http::write(socket, message, error);
   if (error) nobody(endpoint, error);

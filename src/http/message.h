@@ -24,8 +24,8 @@ struct Response {
   int status = 200;
   std::string type = "application/json";
   std::string body;
-  /// For answers without a known length: fills in the next piece, false at the end. It may wait, for
-  /// a second at most, and give an empty piece, so that a peer that left is noticed.
+  /// For answers without a known length: fills in the next piece, false at the end. It may wait,
+  /// for a second at most, and give an empty piece, so that a peer that left is noticed.
   std::function<bool(std::string& piece)> stream = nullptr;
 };
 

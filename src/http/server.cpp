@@ -107,8 +107,7 @@ bool write_stream(Socket& socket, const Response& response, unsigned version) {
     if (piece.empty()) {
       // A peer that left shows as an end of what it sends.
       char probe;
-      const ssize_t got =
-          recv(socket.native_handle(), &probe, 1, MSG_PEEK | MSG_DONTWAIT);
+      const ssize_t got = recv(socket.native_handle(), &probe, 1, MSG_PEEK | MSG_DONTWAIT);
       if (got == 0) return false;
       continue;
     }
@@ -170,8 +169,9 @@ void Server::State::serve(Socket& socket) {
       write_whole(socket, plain(413, "the request is larger than the limit"), 11, false);
       return;
     }
-    if (error && error.category() == beast::http::make_error_code(beast::http::error::bad_method)
-                                         .category() &&
+    if (error &&
+        error.category() ==
+            beast::http::make_error_code(beast::http::error::bad_method).category() &&
         error != beast::http::error::end_of_stream) {
       write_whole(socket, plain(400, error.message()), 11, false);
       return;
@@ -252,8 +252,7 @@ void Server::listen_unix(const std::string& path, unsigned mode) {
                 "Check the rights of the folder");
   }
   state_->unix_paths.push_back(path);
-  state_->listeners.emplace_back(
-      [state = state_, &acceptor] { state->accept(acceptor, state); });
+  state_->listeners.emplace_back([state = state_, &acceptor] { state->accept(acceptor, state); });
 }
 
 int Server::listen_tcp(const std::string& address, int port) {
@@ -274,8 +273,7 @@ int Server::listen_tcp(const std::string& address, int port) {
     throw Error(Code::unavailable, "cannot listen: " + error.message(), where,
                 "Choose a free port, or 0 for any");
   }
-  state_->listeners.emplace_back(
-      [state = state_, &acceptor] { state->accept(acceptor, state); });
+  state_->listeners.emplace_back([state = state_, &acceptor] { state->accept(acceptor, state); });
   return acceptor.local_endpoint().port();
 }
 

@@ -15,8 +15,8 @@ struct Limits {
   int idle_s = 60;        ///< a silent connection is closed after this long
 };
 
-/// Serves HTTP/1.1 on any number of sockets. The handler runs on a thread of the connection, so many
-/// calls may run at once; it must not throw. Stopping waits for the calls that run.
+/// Serves HTTP/1.1 on any number of sockets. The handler runs on a thread of the connection, so
+/// many calls may run at once; it must not throw. Stopping waits for the calls that run.
 class Server {
  public:
   using Handler = std::function<Response(const Request&)>;

@@ -30,11 +30,10 @@ TEST(HttpServer, AnswersOverBothKindsOfSocket) {
   const std::string path = socket_path();
   server.listen_unix(path, 0600);
   const int port = server.listen_tcp("127.0.0.1", 0);
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
-  for (const std::string& endpoint :
-       {"unix:" + path, "http://127.0.0.1:" + std::to_string(port)}) {
+  for (const std::string& endpoint : {"unix:" + path, "http://127.0.0.1:" + std::to_string(port)}) {
     const Response answer = request(endpoint, "POST", "/a%20b?x=1%262&y", "body");
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(answer.body, "POST /a b x=1&2 y= body");

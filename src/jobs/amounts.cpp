@@ -55,8 +55,8 @@ int64_t parse_mib(std::string_view text, std::string_view what) {
     std::string_view name;
     double mib;
   };
-  static constexpr Unit units[] = {{"MiB", 1},      {"M", 1},       {"GiB", 1024},
-                                   {"G", 1024},     {"TiB", 1 << 20}, {"T", 1 << 20},
+  static constexpr Unit units[] = {{"MiB", 1},          {"M", 1},           {"GiB", 1024},
+                                   {"G", 1024},         {"TiB", 1 << 20},   {"T", 1 << 20},
                                    {"MB", 0.953674316}, {"GB", 953.674316}, {"", 1}};
   for (const Unit& unit : units) {
     if (rest == unit.name) return std::llround(std::ceil(value * unit.mib));

@@ -299,10 +299,10 @@ http::Response Api::submit(const http::Request& request, const Caller& caller) {
 http::Response Api::list(const http::Request& request, const Caller& caller) {
   const bool all = query_number(request, "all", 0) != 0;
   const int64_t before = query_number(request, "before", std::numeric_limits<int64_t>::max());
-  const auto most = static_cast<int>(std::clamp<int64_t>(query_number(request, "most", 100), 1,
-                                                         10'000));
-  const auto views = daemon_.ask(
-      [&](Controller& controller) { return controller.list(all, before, most); });
+  const auto most =
+      static_cast<int>(std::clamp<int64_t>(query_number(request, "most", 100), 1, 10'000));
+  const auto views =
+      daemon_.ask([&](Controller& controller) { return controller.list(all, before, most); });
   Json jobs = Json::array();
   for (const JobView& view : views) {
     if (may_see(view, caller)) jobs.push_back(job_json(view, steady_now_s()));
@@ -325,8 +325,8 @@ http::Response Api::show(int64_t job) {
   json["request"] = Json::parse(to_json(all.view->request));
   json["events"] = Json::array();
   for (const EventRow& event : all.events) {
-    json["events"].push_back({{"at_s", event.at_s}, {"kind", event.kind},
-                              {"detail", event.detail}});
+    json["events"].push_back(
+        {{"at_s", event.at_s}, {"kind", event.kind}, {"detail", event.detail}});
   }
   return ok(json);
 }

@@ -250,8 +250,7 @@ bool Controller::dependencies_met(Entry& entry) {
     const auto row = store_.job(job);
     if (row && row->phase == Phase::completed) continue;
     if (!row || ended(row->phase)) {
-      end_waiting(entry, Phase::cancelled,
-                  named(job) + ", which it comes after, did not complete");
+      end_waiting(entry, Phase::cancelled, named(job) + ", which it comes after, did not complete");
       return false;
     }
     met = false;

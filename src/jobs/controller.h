@@ -97,7 +97,7 @@ class Controller {
     JobId queued = 0;  // its id in the snapshot, 0 when it is not there
     Placement placement;
     double deadline_s = std::numeric_limits<double>::infinity();  // of the grace or time limit
-    bool killed = false;
+    std::optional<AttemptOutcome> failure;                        // of the task that ended a gang
     Afterwards afterwards = Afterwards::nothing;
     std::string stop_reason;
     std::vector<int> watched;         // one descriptor a process
@@ -121,7 +121,7 @@ class Controller {
   void stop_attempt(Entry& entry, Afterwards afterwards, const std::string& reason);
   void end_waiting(Entry& entry, Phase phase, const std::string& reason);
   void look_at_ends();
-  void finish(Entry& entry, const AttemptOutcome& outcome);
+  void finish(Entry& entry, AttemptOutcome outcome);
   Transition verdict(Entry& entry, const AttemptOutcome& outcome) const;
   void leave_place(Entry& entry, const Transition& transition);
   void notify(const Entry& entry) const;
@@ -141,11 +141,11 @@ class Controller {
   Runner runner_;
   Snapshot snapshot_;
   std::map<std::string, std::pair<ProjectId, ProjectRequest>> projects_;
-  std::map<int64_t, Entry> open_;          // jobs that have not ended
+  std::map<int64_t, Entry> open_;  // jobs that have not ended
   std::map<JobId, int64_t> by_queued_;
-  std::set<int64_t> active_;               // those with an attempt
+  std::set<int64_t> active_;  // those with an attempt
   std::map<int64_t, std::set<int64_t>> dependents_;
-  bool changed_ = true;                    // since the last decision
+  bool changed_ = true;  // since the last decision
   double logs_minded_s_ = 0;
 };
 

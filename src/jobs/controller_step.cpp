@@ -42,8 +42,8 @@ std::string failure_text(const AttemptOutcome& outcome, const JobRequest& reques
   } else if (outcome.state == AttemptState::lost) {
     text = "its shim was killed, so nobody knows how it ended";
   } else if (outcome.signal != 0) {
-    text = "ended by signal " + std::to_string(outcome.signal) + " (" +
-           strsignal(outcome.signal) + ")";
+    text = "ended by signal " + std::to_string(outcome.signal) + " (" + strsignal(outcome.signal) +
+           ")";
   } else {
     text = "exit code " + std::to_string(outcome.exit_code);
   }
@@ -88,7 +88,13 @@ void Controller::look_at_ends() {
     Entry& entry = open_.at(id);
     if (entry.row.phase == Phase::starting) continue;  // not launched yet
     const AttemptOutcome outcome = runner_.inspect(attempt_of(entry), entry.request.tasks);
-    if (outcome.state != AttemptState::running) finish(entry, outcome);
+    if (outcome.state != AttemptState::running) {
+      finish(entry, outcome);
+    } else if (outcome.failed_task >= 0 && !entry.failure) {
+      // A gang of which one failed cannot go on.
+      runner_.kill(attempt_of(entry), entry.request.tasks);
+      entry.failure = outcome;
+    }
   }
 }
 
@@ -127,7 +133,13 @@ void Controller::leave_place(Entry& entry, const Transition& transition) {
   entry.queued = 0;
 }
 
-void Controller::finish(Entry& entry, const AttemptOutcome& outcome) {
+void Controller::finish(Entry& entry, AttemptOutcome outcome) {
+  if (entry.failure) {
+    // The others were killed for it.
+    outcome.failed_task = entry.failure->failed_task;
+    outcome.exit_code = entry.failure->exit_code;
+    outcome.signal = entry.failure->signal;
+  }
   const int64_t id = entry.row.id;
   // A gang lives and dies together.
   runner_.kill(attempt_of(entry), entry.request.tasks);
@@ -138,7 +150,7 @@ void Controller::finish(Entry& entry, const AttemptOutcome& outcome) {
   leave_place(entry, transition);
   entry.placement.clear();
   entry.deadline_s = never;
-  entry.killed = false;
+  entry.failure.reset();
   entry.afterwards = Afterwards::nothing;
   active_.erase(id);
   for (const int64_t other : active_) open_.at(other).waits_for_end.erase(id);
@@ -177,8 +189,9 @@ void Controller::mind_deadlines() {
     } else if (entry.row.phase == Phase::running && entry.request.time_limit_s > 0) {
       const double ran = entry.row.attained_s + now_s_ - entry.row.start_s;
       if (ran >= entry.request.time_limit_s) {
-        stop_attempt(entry, Afterwards::fail, "time limit of " +
-                     std::to_string(static_cast<int64_t>(entry.request.time_limit_s)) + " s");
+        stop_attempt(entry, Afterwards::fail,
+                     "time limit of " +
+                         std::to_string(static_cast<int64_t>(entry.request.time_limit_s)) + " s");
       }
     }
   }
@@ -302,8 +315,8 @@ double Controller::step() {
       next = std::min(next, entry.row.ready_s - now_s_);
     }
     if (entry.row.phase == Phase::running && entry.request.time_limit_s > 0) {
-      next = std::min(next, entry.request.time_limit_s - entry.row.attained_s -
-                                (now_s_ - entry.row.start_s));
+      next = std::min(
+          next, entry.request.time_limit_s - entry.row.attained_s - (now_s_ - entry.row.start_s));
     }
     for (const int fd : entry.watched) {
       pollfd ready{fd, POLLIN, 0};

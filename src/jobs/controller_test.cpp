@@ -113,8 +113,12 @@ TEST_F(ControllerTest, AGangGetsItsRanksAndEndsTogether) {
 }
 
 TEST_F(ControllerTest, APriorityTakesThePlaceAndGivesItBack) {
-  const int64_t low = submit(script("trap 'echo saved >> log; exit 0' TERM; echo start >> log;"
-                                    " [ -f go ] && exit 0; while :; do sleep 0.02; done", 4));
+  JobRequest patient = script(
+      "trap 'echo saved >> log; exit 0' TERM; echo start >> log;"
+      " [ -f go ] && exit 0; while :; do sleep 0.02; done",
+      4);
+  patient.min_run_s = 0.001;
+  const int64_t low = submit(patient);
   ASSERT_TRUE(run_until([&] { return text_of("log") == "start\n"; }));
   JobRequest urgent = script("touch go; echo urgent >> log", 4);
   urgent.priority = 100;
@@ -134,8 +138,9 @@ TEST_F(ControllerTest, OneThatIgnoresSigtermIsKilledAfterItsGrace) {
 }
 
 TEST_F(ControllerTest, NothingThatAJobStartedOutlivesIt) {
-  const int64_t job = submit(script("setsid sh -c 'echo $$ > orphan; exec sleep 600' & "
-                                    "while [ ! -s orphan ]; do sleep 0.01; done"));
+  const int64_t job =
+      submit(script("setsid sh -c 'echo $$ > orphan; exec sleep 600' & "
+                    "while [ ! -s orphan ]; do sleep 0.01; done"));
   ASSERT_TRUE(reaches(job, Phase::completed));
   const int orphan = std::stoi(text_of("orphan"));
   EXPECT_TRUE(run_until([orphan] { return kill(orphan, 0) != 0; }, 5));
@@ -193,7 +198,8 @@ TEST_F(ControllerTest, EditsDoNotReachASnapshot) {
 }
 
 TEST_F(ControllerTest, AnotherControllerTakesUpWhatRuns) {
-  const int64_t running = submit(script("echo one >> runs; while [ ! -f go ]; do sleep 0.01; done"));
+  const int64_t running =
+      submit(script("echo one >> runs; while [ ! -f go ]; do sleep 0.01; done"));
   const int64_t ending = submit(script("while [ ! -f ended ]; do sleep 0.01; done; exit 4"));
   const int64_t waiting = submit(script("echo late >> runs", 4));
   ASSERT_TRUE(reaches(ending, Phase::running));

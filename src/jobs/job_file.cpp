@@ -40,9 +40,10 @@ class Reader {
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = {
-      "name", "project", "priority", "command", "shell", "folder", "snapshot", "environment",
-      "tasks", "gpus", "cpus", "memory", "preemptible", "grace", "min_run", "time_limit",
-      "retries", "backoff", "after", "notify", "array", "sweep"};
+      "name",        "project",     "priority", "command",    "shell",   "folder",
+      "snapshot",    "environment", "tasks",    "gpus",       "cpus",    "memory",
+      "preemptible", "grace",       "min_run",  "time_limit", "retries", "backoff",
+      "after",       "notify",      "array",    "sweep"};
   return keys;
 }
 
@@ -87,7 +88,7 @@ void Reader::read_amounts(JobRequest& request, const std::string& key, const YAM
 }
 
 void Reader::read_key(JobRequest& request, const std::string& key, const YAML::Node& value) {
-  static constexpr std::array amounts = {"gpus", "cpus", "memory", "grace",
+  static constexpr std::array amounts = {"gpus",    "cpus",       "memory", "grace",
                                          "min_run", "time_limit", "backoff"};
   if (std::ranges::count(amounts, key)) return read_amounts(request, key, value);
   if (key == "command") return read_command(request, value);
@@ -121,8 +122,8 @@ JobRequest Reader::read(const YAML::Node& root) {
     const auto key = entry.first.as<std::string>();
     if (!std::ranges::count(known_keys(), key)) {
       const std::string near = nearest(key, known_keys());
-      problem(entry.first, "unknown key '" + key + "'" +
-                               (near.empty() ? "" : "; did you mean '" + near + "'?"));
+      problem(entry.first,
+              "unknown key '" + key + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
       continue;
     }
     if (!seen.insert(key).second) problem(entry.first, "'" + key + "' is given twice");
@@ -137,9 +138,8 @@ JobRequest Reader::read(const YAML::Node& root) {
 
 void Reader::check_finished() const {
   if (problems_.empty()) return;
-  std::string all = problems_.size() == 1
-                        ? problems_[0]
-                        : std::to_string(problems_.size()) + " problems: ";
+  std::string all =
+      problems_.size() == 1 ? problems_[0] : std::to_string(problems_.size()) + " problems: ";
   for (size_t i = 0; problems_.size() > 1 && i < problems_.size(); ++i) {
     all += (i ? "; " : "") + problems_[i];
   }
@@ -147,8 +147,7 @@ void Reader::check_finished() const {
 }
 
 // `{lr}` in an argument stands for the value of the parameter lr.
-std::string with_value(const std::string& text, const std::string& name,
-                       const std::string& value) {
+std::string with_value(const std::string& text, const std::string& name, const std::string& value) {
   std::string out = text;
   const std::string mark = "{" + name + "}";
   for (size_t at = out.find(mark); at != std::string::npos; at = out.find(mark, at)) {

@@ -34,8 +34,7 @@ int64_t memory_mib() {
 
 int nvidia_devices() {
   int count = 0;
-  while (count < max_devices &&
-         std::filesystem::exists("/dev/nvidia" + std::to_string(count))) {
+  while (count < max_devices && std::filesystem::exists("/dev/nvidia" + std::to_string(count))) {
     ++count;
   }
   return count;

@@ -21,9 +21,8 @@ bool holds_nul(const std::string& text) { return text.find('\0') != std::string:
 
 bool variable_name(std::string_view text) {
   return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
-         std::ranges::all_of(text, [](char c) {
-           return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-         });
+         std::ranges::all_of(
+             text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
 }
 
 class Problems {

@@ -22,17 +22,17 @@ struct JobRequest {
   bool snapshot = false;             ///< run in a copy of `folder` made when the job is submitted
   std::map<std::string, std::string> environment;
 
-  int tasks = 1;  ///< a gang: all start together or none does
-  int64_t gpu_milli = 0;   ///< of each task; below 1000 a part of one device
+  int tasks = 1;          ///< a gang: all start together or none does
+  int64_t gpu_milli = 0;  ///< of each task; below 1000 a part of one device
   int64_t cpu_milli = 1000;
   int64_t memory_mib = 512;
 
   bool preemptible = true;
-  double grace_s = 30;       ///< between SIGTERM and SIGKILL
-  double min_run_s = 0;      ///< 0: the policy's
-  double time_limit_s = 0;   ///< over all attempts; 0: none
-  int retries = 0;           ///< how often a failed job starts again
-  double backoff_s = 5;      ///< before the first retry; doubles each time, up to an hour
+  double grace_s = 30;         ///< between SIGTERM and SIGKILL
+  double min_run_s = 0;        ///< 0: the policy's
+  double time_limit_s = 0;     ///< over all attempts; 0: none
+  int retries = 0;             ///< how often a failed job starts again
+  double backoff_s = 5;        ///< before the first retry; doubles each time, up to an hour
   std::vector<int64_t> after;  ///< jobs that must complete first; if one fails, this is cancelled
   std::vector<std::string> notify;  ///< program run when the job ends: id and phase are added
 

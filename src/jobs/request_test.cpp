@@ -50,8 +50,9 @@ TEST(JobFile, ReadsEveryKey) {
 TEST(JobFile, ListsAllProblemsWithTheirLines) {
   const std::string problem =
       problem_of("comand: [a]\npriority: high\ngpus: 1.5\nmemory: 8 apples\nretries: -1\n");
-  for (const char* part : {"line 1: unknown key 'comand'; did you mean 'command'?", "line 2: priority",
-                           "gpus: a part of a GPU", "line 4: memory", "retries:", "command: missing"}) {
+  for (const char* part :
+       {"line 1: unknown key 'comand'; did you mean 'command'?", "line 2: priority",
+        "gpus: a part of a GPU", "line 4: memory", "retries:", "command: missing"}) {
     EXPECT_NE(problem.find(part), std::string::npos) << problem;
   }
 }
@@ -63,7 +64,8 @@ TEST(JobFile, AnArrayAndASweepGiveManyJobs) {
   EXPECT_EQ(array[2].environment.at("DAIS_ARRAY_SIZE"), "3");
   const auto sweep = read_job_file(
       "name: s\ncommand: [train, --lr, '{lr}', '--depth={depth}']\n"
-      "sweep: {lr: [0.1, 0.01], depth: [2, 3]}\n", "s.yaml", "/w");
+      "sweep: {lr: [0.1, 0.01], depth: [2, 3]}\n",
+      "s.yaml", "/w");
   ASSERT_EQ(sweep.size(), 4U);
   EXPECT_EQ(sweep[1].command, (std::vector<std::string>{"train", "--lr", "0.1", "--depth=3"}));
   EXPECT_EQ(sweep[3].environment.at("DAIS_PARAM_lr"), "0.01");

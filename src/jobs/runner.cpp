@@ -171,8 +171,7 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
   return launch;
 }
 
-void Runner::start(const AttemptName& name, const JobRequest& request,
-                   const Placement& placement) {
+void Runner::start(const AttemptName& name, const JobRequest& request, const Placement& placement) {
   make_folder(attempt_folder(name));
   const std::vector<std::string> procs = groups_.create(
       name_text(name), {request.cpu_milli * request.tasks, request.memory_mib * request.tasks});
@@ -197,18 +196,18 @@ AttemptOutcome Runner::inspect(const AttemptName& name, int tasks) const {
     absent += status.state == AttemptState::absent;
     running += status.state == AttemptState::running;
     lost += status.state == AttemptState::lost;
-    const bool failed = status.state == AttemptState::ended &&
-                        (status.exit_code != 0 || status.signal != 0);
+    const bool failed =
+        status.state == AttemptState::ended && (status.exit_code != 0 || status.signal != 0);
     if (failed && outcome.failed_task < 0) {
       outcome.failed_task = task;
       outcome.exit_code = status.exit_code;
       outcome.signal = status.signal;
     }
   }
-  outcome.state = running > 0     ? AttemptState::running
-                  : absent > 0    ? AttemptState::absent
-                  : lost > 0      ? AttemptState::lost
-                                  : AttemptState::ended;
+  outcome.state = running > 0  ? AttemptState::running
+                  : absent > 0 ? AttemptState::absent
+                  : lost > 0   ? AttemptState::lost
+                               : AttemptState::ended;
   if (outcome.state != AttemptState::running) outcome.groups = groups_.report(name_text(name));
   return outcome;
 }

@@ -160,8 +160,8 @@ bool enter_bounds(const Prepared& prepared) {
   if (read(release, &go, 1) != 1) _exit(127);
   int error = 0;
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (!enter_bounds(prepared) || chdir(prepared.folder) != 0 || null < 0 || dup2(null, 0) < 0 || dup2(prepared.log, 1) < 0 ||
-      dup2(prepared.log, 2) < 0) {
+  if (!enter_bounds(prepared) || chdir(prepared.folder) != 0 || null < 0 || dup2(null, 0) < 0 ||
+      dup2(prepared.log, 1) < 0 || dup2(prepared.log, 2) < 0) {
     error = errno;
   } else {
     execve(prepared.arguments[0], prepared.arguments.data(), prepared.environment.data());

@@ -58,8 +58,8 @@ Phase phase_of(std::string_view name, const std::string& path) {
 }
 
 // The order in which row_of() reads them.
-#define DAIS_JOB_COLUMNS                                                                    \
-  "SELECT id, key, spec, phase, submit_s, attempts, failures, held, ready_s, attained_s, "  \
+#define DAIS_JOB_COLUMNS                                                                   \
+  "SELECT id, key, spec, phase, submit_s, attempts, failures, held, ready_s, attained_s, " \
   "start_s, end_s, placement, outcome FROM job "
 
 std::string ballast_path(const std::string& path) { return path + ".ballast"; }
@@ -343,8 +343,8 @@ std::vector<JobRow> Store::open_jobs() const {
 std::vector<JobRow> Store::latest(bool all, int64_t before, int most) const {
   Statement select(*this, all ? DAIS_JOB_COLUMNS "WHERE id < ? ORDER BY id DESC LIMIT ?"
                               : DAIS_JOB_COLUMNS
-                           "WHERE id < ? AND phase NOT IN ('completed', 'failed', 'cancelled')"
-                           " ORDER BY id DESC LIMIT ?");
+                              "WHERE id < ? AND phase NOT IN ('completed', 'failed', 'cancelled')"
+                              " ORDER BY id DESC LIMIT ?");
   select.bind(1, before).bind(2, int64_t{most});
   return rows_of(select);
 }

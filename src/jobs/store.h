@@ -55,11 +55,11 @@ struct EventRow {
 struct Transition {
   int64_t job = 0;
   Phase to = Phase::waiting;
-  std::string detail;         ///< for people and replay; the outcome of a job that ends
-  std::string placement = {}; ///< when it starts
-  double ready_s = 0;         ///< when it waits again: not before this moment
-  double ran_s = 0;           ///< run time of the attempt that is over
-  bool failure = false;       ///< counts as one
+  std::string detail;          ///< for people and replay; the outcome of a job that ends
+  std::string placement = {};  ///< when it starts
+  double ready_s = 0;          ///< when it waits again: not before this moment
+  double ran_s = 0;            ///< run time of the attempt that is over
+  bool failure = false;        ///< counts as one
 };
 
 struct ProjectRow {

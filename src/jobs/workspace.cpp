@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& action, const fs::path& path) {
   const int error = errno;
-  throw Error(error == ENOENT ? Code::not_found : error == ENOSPC ? Code::exhausted
-                                                                  : Code::unavailable,
+  throw Error(error == ENOENT   ? Code::not_found
+              : error == ENOSPC ? Code::exhausted
+                                : Code::unavailable,
               "cannot " + action + ": " + std::strerror(error), path.string(),
               "Check the folder, its rights and the free space");
 }
@@ -68,7 +69,7 @@ void Copy::bytes(int source, int target, const fs::path& from) {
 
 void Copy::file(const fs::path& from, const fs::path& to) {
   const Descriptor source(open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat status{};
+  struct stat status {};
   if (source.get() < 0 || fstat(source.get(), &status) != 0) fail("read", from);
   const auto size = static_cast<uint64_t>(status.st_size);
   if (size > left_.bytes) {
@@ -106,7 +107,7 @@ void Copy::folder(const fs::path& from, const fs::path& to, int depth) {
   if (depth > left_.depth) {
     throw Error(Code::exhausted, "the working folder is nested too deeply", from.string());
   }
-  struct stat status{};
+  struct stat status {};
   if (stat(from.c_str(), &status) != 0) fail("read", from);
   if (mkdir(to.c_str(), (status.st_mode & 0777) | 0700) != 0) fail("make", to);
   for (const fs::directory_entry& item : fs::directory_iterator(from)) entry(item, to, depth);
