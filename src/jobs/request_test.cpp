@@ -9,7 +9,7 @@ namespace {
 
 std::string problem_of(const std::string& text) {
   try {
-    read_job_file(text, "job.yaml", "/home/anna");
+    read_job_file(text, "job.yaml", "/base");
   } catch (const Error& error) {
     return error.what();
   }
@@ -22,14 +22,14 @@ TEST(JobFile, ReadsEveryKey) {
       "snapshot: true\nenvironment: {A: 1, B: two}\ntasks: 2\ngpus: 0.5\ncpus: 4\nmemory: 8GiB\n"
       "preemptible: false\ngrace: 1m\nmin_run: 10m\ntime_limit: 1:30:00\nretries: 3\n"
       "backoff: 10s\nafter: [1, 2]\nnotify: [mail, anna]\n",
-      "job.yaml", "/home/anna");
+      "job.yaml", "/base");
   ASSERT_EQ(jobs.size(), 1U);
   const JobRequest& job = jobs[0];
   EXPECT_EQ(job.name, "train");
   EXPECT_EQ(job.project, "vision");
   EXPECT_EQ(job.priority, 5);
   EXPECT_EQ(job.command, (std::vector<std::string>{"python3", "train.py"}));
-  EXPECT_EQ(job.folder, "/home/anna/src");
+  EXPECT_EQ(job.folder, "/base/src");
   EXPECT_TRUE(job.snapshot);
   EXPECT_EQ(job.environment, (std::map<std::string, std::string>{{"A", "1"}, {"B", "two"}}));
   EXPECT_EQ(job.tasks, 2);
