@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/data_options.h"
 #include "cli/data_report.h"
+#include "cli/source_flags.h"
 #include "data/files.h"
 #include "data/shards.h"
 
@@ -18,7 +18,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 struct Options {
-  DataFlags flags;
+  SourceFlags flags;
   std::string path, output, html, encoding = "keep";
   int quality = 90;
   double val = 0, test = 0;

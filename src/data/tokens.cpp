@@ -180,7 +180,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TextOptions& options, std::strin
     case Tokens::sentencepiece:
       if (options.model.empty())
         throw Error(Code::invalid_argument, "SentencePiece needs a model", {},
-                    "Name the file with --tokenizer-model");
+                    "Name the file with --tokens-model");
       return std::make_unique<PieceTokens>(options.model, first);
     case Tokens::character: break;
   }

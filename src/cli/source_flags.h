@@ -7,8 +7,8 @@
 
 namespace dais::cli {
 
-/// The flags that say how data is read, shared by every command that opens data.
-struct DataFlags {
+/// The flags of `dais data` that say how data is read; they are called as those of `dais train`.
+struct SourceFlags {
   data::OpenOptions open;
   std::string size, resize = "squash", feature = "mel", tokens = "character";
 

@@ -1,4 +1,4 @@
-#include "cli/data_options.h"
+#include "cli/source_flags.h"
 
 #include <charconv>
 
@@ -38,7 +38,7 @@ std::pair<int64_t, int64_t> parse_size(const std::string& text, const char* flag
   return {height, width};
 }
 
-void DataFlags::add(CLI::App& command) {
+void SourceFlags::add(CLI::App& command) {
   const auto images = "Images", sound = "Sound", text = "Text", tables = "Tables";
   command.add_option("--format", open.format, "Kind of data; found by looking where none is given");
   command.add_option("--part", open.part, "Part of data that is divided: train, val or test");
@@ -46,7 +46,7 @@ void DataFlags::add(CLI::App& command) {
   command.add_option("--labels", open.labels, "Text file with one class name a line");
   command.add_option("--input-key", open.input_key, "Array of an npz that is the input");
   command.add_option("--target-key", open.target_key, "Array of an npz that is the target");
-  command.add_option("--size", size, "HEIGHTxWIDTH that images become")->group(images);
+  command.add_option("--image-size,--size", size, "HEIGHTxWIDTH that images become")->group(images);
   command.add_option("--channels", open.image.channels, "1 gray or 3 colour")
       ->check(CLI::IsMember({1, 3}))
       ->group(images);
@@ -69,9 +69,9 @@ void DataFlags::add(CLI::App& command) {
   command.add_option("--coefficients", open.audio.coefficients, "MFCC coefficients")->group(sound);
   command.add_option("--fft", open.audio.fft, "Points of the transform")->group(sound);
   command.add_option("--tokens", tokens, "byte, character or sentencepiece")->group(text);
-  command.add_option("--tokenizer-model", open.text.model, "SentencePiece model")->group(text);
+  command.add_option("--tokens-model", open.text.model, "SentencePiece model")->group(text);
   command.add_option("--window", open.text.window, "Tokens of a sample")->group(text);
-  command.add_option("--stride", open.text.stride, "Tokens from one sample to the next")
+  command.add_option("--window-stride", open.text.stride, "Tokens from one sample to the next")
       ->group(text);
   command
       .add_option("--held-out", open.text.held_out,
@@ -97,7 +97,7 @@ void DataFlags::add(CLI::App& command) {
       ->group(tables);
 }
 
-data::OpenOptions DataFlags::options() const {
+data::OpenOptions SourceFlags::options() const {
   data::OpenOptions out = open;
   if (!size.empty()) std::tie(out.image.height, out.image.width) = parse_size(size, "--size");
   out.image.resize =
