@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace dais::data {
 
@@ -73,6 +74,29 @@ void interpolate(const Pixels& from, double y, double x, uint8_t outside, uint8_
   }
 }
 
+/// One row without turns: a stretch of a source row, forwards or backwards, `outside` beside it.
+void copy_row(const Pixels& from, int64_t y, int64_t first, bool forwards, int64_t width,
+              uint8_t outside, uint8_t* to) {
+  const int64_t channels = from.channels;
+  if (y < 0 || y >= from.height) {
+    std::memset(to, outside, static_cast<size_t>(width * channels));
+    return;
+  }
+  const uint8_t* row = from.data + y * from.width * channels;
+  // Target positions [begin, end) lie inside the source.
+  const int64_t begin = std::clamp<int64_t>(forwards ? -first : first - from.width + 1, 0, width);
+  const int64_t end = std::clamp<int64_t>(forwards ? from.width - first : first + 1, begin, width);
+  std::memset(to, outside, static_cast<size_t>(begin * channels));
+  std::memset(to + end * channels, outside, static_cast<size_t>((width - end) * channels));
+  if (forwards) {
+    std::memcpy(to + begin * channels, row + (first + begin) * channels,
+                static_cast<size_t>((end - begin) * channels));
+    return;
+  }
+  for (int64_t x = begin; x < end; ++x)
+    for (int64_t k = 0; k < channels; ++k) to[x * channels + k] = row[(first - x) * channels + k];
+}
+
 }  // namespace
 
 Tensor Warp::image(const Tensor& source, uint8_t outside) const {
@@ -85,6 +109,14 @@ Tensor Warp::image(const Tensor& source, uint8_t outside) const {
       interpolate(from, y, x, outside, to);
       to += from.channels;
     });
+    return out;
+  }
+  if (to_source_[1] == 0) {
+    const Matrix& m = to_source_;
+    const auto first = static_cast<int64_t>(std::floor(m[0] * 0.5 + m[2]));
+    for (int64_t y = 0; y < height_; ++y, to += width_ * from.channels)
+      copy_row(from, static_cast<int64_t>(std::floor(m[4] * (static_cast<double>(y) + 0.5) + m[5])),
+               first, m[0] > 0, width_, outside, to);
     return out;
   }
   for_each_pixel([&](int64_t, int64_t, double y, double x) {
