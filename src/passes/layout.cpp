@@ -13,6 +13,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_body.h"
 #include "ops/conv_transpose/conv_transpose.h"
+#include "ops/gather/gather.h"
 #include "ops/reshape/reshape.h"
 #include "ops/transpose/transpose.h"
 
@@ -128,7 +129,9 @@ class Walk {
     for (Node* node : nodes) {
       Graph::InsertBefore place(graph_, node);
       convolutions_ahead_ -= as_channels_last(*node).has_value();
-      if (!visit_transpose(*node) && !visit_convolution(*node) && !follow(*node)) keep(*node);
+      if (!visit_transpose(*node) && !visit_convolution(*node) && !visit_gradient(*node) &&
+          !follow(*node))
+        keep(*node);
     }
     if (!changed_) return false;
     const Values outputs = graph_.outputs;
@@ -168,6 +171,32 @@ class Walk {
       in.push_back(node.in[i] ? twins_.original(node.in[i]) : nullptr);
     Node& made = graph_.add_node(*node.op, *attrs, std::move(in), 1, node.name);
     twins_.set(node.outs[0], {made.outs[0], perm});
+    changed_ = true;
+    return true;
+  }
+
+  /// dX from (dy, W, sizes) and dW from (X, dy).
+  bool visit_gradient(Node& node) {
+    const auto* data = node.as<ConvBackwardData>();
+    const auto* weights = node.as<ConvBackwardWeights>();
+    if (!data && !weights) return false;
+    if (data ? data->channels_last : weights->channels_last) return false;
+    for (const Value* value : {node.in[0], node.in[1]})
+      if (!value->type.ranked() || value->type.dtype != DType::f32) return false;
+    const Perm perm = channels_first_perm(node.in[0]->type.shape->size());
+    Values in{twins_.in_order(node.in[0], perm)};
+    if (weights) {
+      in.push_back(twins_.in_order(node.in[1], perm));
+      Node& made = graph_.add_node(*node.op, in_channels_last(*weights), in, 1, node.name);
+      Perm same(perm.size());
+      for (size_t axis = 0; axis < same.size(); ++axis) same[axis] = static_cast<int64_t>(axis);
+      twins_.set(node.outs[0], {made.outs[0], std::move(same)});
+    } else {
+      in.push_back(twins_.original(node.in[1]));
+      in.push_back(reordered_sizes(graph_, twins_.original(node.in[2]), perm.size()));
+      Node& made = graph_.add_node(*node.op, in_channels_last(*data), in, 1, node.name);
+      twins_.set(node.outs[0], {made.outs[0], perm});
+    }
     changed_ = true;
     return true;
   }
@@ -213,6 +242,11 @@ Perm channels_first_perm(size_t rank) {
   Perm perm{0, static_cast<int64_t>(rank) - 1};
   for (size_t axis = 1; axis + 1 < rank; ++axis) perm.push_back(static_cast<int64_t>(axis));
   return perm;
+}
+
+Value* reordered_sizes(Graph& graph, Value* sizes, size_t rank) {
+  const Perm order = inverse(channels_first_perm(rank));
+  return graph.add(Gather{}, {sizes, graph.add_constant(Tensor::ints(order))});
 }
 
 Perm inverse(const Perm& perm) {

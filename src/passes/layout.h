@@ -44,6 +44,9 @@ class Twins {
   std::map<std::pair<const Value*, Perm>, Value*> copies_;
 };
 
+/// Sizes of a channels-first activation, in channels-last order.
+Value* reordered_sizes(Graph& graph, Value* sizes, size_t rank);
+
 /// Builds `node` on the twins of its inputs, if its op can work in their order of axes and that
 /// saves more copies than it costs. Gives one twin per output; empty: the node stays.
 std::vector<Twin> follow_layout(Twins& twins, const Node& node);

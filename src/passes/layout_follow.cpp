@@ -58,10 +58,13 @@ class Follower {
     if (const auto* pool = node_.as<MaxPool>()) return windowed(*pool);
     if (const auto* pool = node_.as<AveragePool>()) return windowed(*pool);
     if (const auto* pool = node_.as<LpPool>()) return windowed(*pool);
+    if (const auto* pool = node_.as<MaxPoolBackward>()) return backward(*pool, 3);
+    if (const auto* pool = node_.as<AveragePoolBackward>()) return backward(*pool, 1);
+    if (const auto* norm = node_.as<BatchNormalizationBackward>()) return backward(*norm, 2);
     if (const auto* pool = node_.as<GlobalAveragePool>()) return windowed(*pool);
     if (const auto* pool = node_.as<GlobalMaxPool>()) return windowed(*pool);
     if (const auto* pool = node_.as<GlobalLpPool>()) return windowed(*pool);
-    if (const auto* norm = node_.as<BatchNormalization>()) return windowed(*norm);
+    if (const auto* norm = node_.as<BatchNormalization>()) return normalise(*norm);
     if (const auto* norm = node_.as<GroupNormalization>()) return windowed(*norm);
     if (const auto* norm = node_.as<LRN>()) return windowed(*norm);
     if (const auto* block = node_.as<DepthToSpace>()) return windowed(*block);
@@ -197,6 +200,32 @@ class Follower {
       if (!node_.outs[i]->users().empty() || graph_.is_output(node_.outs[i])) return {};
     attrs.channels_last = true;
     return single(Attrs::of(std::move(attrs)));
+  }
+
+  /// Outputs beside the first are values per channel.
+  std::vector<Twin> normalise(BatchNormalization attrs) {
+    if (attrs.channels_last || perm_ != channels_first_perm(rank())) return {};
+    attrs.channels_last = true;
+    return single(Attrs::of(attrs));
+  }
+
+  /// Gradients of such ops: the first `activations` inputs are in the layout; sizes that follow
+  /// them are reordered.
+  template <typename S>
+  std::vector<Twin> backward(S attrs, size_t activations) {
+    if (attrs.channels_last || perm_ != channels_first_perm(rank()) || !first_has_rank()) return {};
+    if (!worth_following()) return {};
+    attrs.channels_last = true;
+    Values in;
+    for (size_t i = 0; i < node_.in.size(); ++i) {
+      Value* value = node_.in[i];
+      if (i < activations)
+        in.push_back(twins_.in_order(value, perm_));
+      else
+        in.push_back(twins_.original(value));
+    }
+    if (node_.as<AveragePoolBackward>()) in[1] = reordered_sizes(graph_, in[1], rank());
+    return finish(Attrs::of(std::move(attrs)), std::move(in), perm_);
   }
 
   std::vector<Twin> resample(Resize attrs) {

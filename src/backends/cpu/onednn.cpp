@@ -109,6 +109,13 @@ bool Primitive::run(const Tensors&) noexcept { return false; }
 Created create(const ConvDesc&) { return {nullptr, missing}; }
 Created create(const DeconvDesc&) { return {nullptr, missing}; }
 Created create(const MatmulDesc&) { return {nullptr, missing}; }
+struct WeightsGradient::Body {};
+WeightsGradient::~WeightsGradient() = default;
+const std::string& WeightsGradient::implementation() const { return none; }
+size_t WeightsGradient::scratch_bytes() const { return 0; }
+bool WeightsGradient::run(const void*, const void*, void*, void*) noexcept { return false; }
+CreatedGradient create_weights_gradient(const ConvDesc&) { return {nullptr, missing}; }
+
 std::string refusal(const ConvDesc&) { return missing; }
 std::string refusal(const DeconvDesc&) { return missing; }
 std::string refusal(const MatmulDesc&) { return missing; }

@@ -219,6 +219,29 @@ Created create(const ConvDesc& desc);
 Created create(const DeconvDesc& desc);
 Created create(const MatmulDesc& desc);
 
+/// The gradient of a convolution's weights from its src and the gradient of its dst, which lie in
+/// the memory order of `forward`; weights' gradients are dense row-major. Neither packs nor fuses:
+/// the description's epilogue must be empty. Used by one thread at a time.
+class WeightsGradient {
+ public:
+  ~WeightsGradient();
+  const std::string& implementation() const;
+  size_t scratch_bytes() const;
+  /// Neither throws nor allocates. False only if oneDNN reports a failure.
+  bool run(const void* src, const void* diff_dst, void* diff_weights, void* scratch) noexcept;
+
+ private:
+  friend struct GradientAccess;
+  struct Body;
+  explicit WeightsGradient(std::unique_ptr<Body> body);
+  std::unique_ptr<Body> body_;
+};
+struct CreatedGradient {
+  std::unique_ptr<WeightsGradient> primitive;
+  std::string reason;
+};
+CreatedGradient create_weights_gradient(const ConvDesc& forward);
+
 /// The reason create() would give, or an empty string; cheaper, as no code is generated.
 std::string refusal(const ConvDesc& desc);
 std::string refusal(const DeconvDesc& desc);

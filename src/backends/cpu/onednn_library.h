@@ -32,11 +32,13 @@ inline constexpr bool second_generation = DNNL_VERSION_MAJOR < 3;
 #define DAIS_ONEDNN_GENERATION(X) \
   X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) X(primitive_desc_create) \
   X(dilated_convolution_forward_desc_init) X(dilated_deconvolution_forward_desc_init) \
+  X(dilated_convolution_backward_weights_desc_init) \
   X(matmul_desc_init) X(primitive_attr_set_output_scales) X(primitive_attr_set_zero_points)
 #else
 #define DAIS_ONEDNN_GENERATION(X) \
   X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) X(memory_desc_clone) \
   X(memory_desc_destroy) X(convolution_forward_primitive_desc_create) \
+  X(convolution_backward_weights_primitive_desc_create) \
   X(deconvolution_forward_primitive_desc_create) X(matmul_primitive_desc_create) \
   X(primitive_attr_set_zero_points_mask)
 #endif

@@ -1,37 +1,14 @@
 #include <optional>
 
 #include "backends/cpu/onednn_packed.h"
+#include "backends/cpu/onednn_run.h"
 #include "backends/cpu/onednn_spec.h"
 #include "base/error.h"
-#include "base/threads.h"
 
 #ifdef DAIS_ONEDNN
 
 namespace dais::onednn {
 namespace {
-
-constexpr size_t alignment = 64;
-
-bool set_data(const Memory& memory, const void* data) noexcept {
-  return library().memory_set_data_handle(memory.get(), const_cast<void*>(data)) == dnnl_success;
-}
-
-/// Runs oneDNN on a team of the size its primitive was built for: many implementations divide
-/// scratch memory by it.
-class TeamScope {
- public:
-  explicit TeamScope(int wanted) : before_(team_size()), wanted_(wanted) {
-    if (before_ != wanted_) set_team_size(wanted_);
-  }
-  ~TeamScope() {
-    if (before_ != wanted_) set_team_size(before_);
-  }
-  TeamScope(const TeamScope&) = delete;
-  TeamScope& operator=(const TeamScope&) = delete;
-
- private:
-  int before_, wanted_;
-};
 
 dnnl_alg_kind_t algorithm_of(const Spec& spec) {
   return spec.winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
@@ -77,18 +54,6 @@ dnnl_status_t describe(const Spec& spec, const_dnnl_primitive_attr_t attr,
                 spec.strides.data(), spec.dilates.data(), spec.pads_begin.data(),
                 spec.pads_end.data(), attr);
 #endif
-}
-
-std::string implementation_of(const PrimitiveDesc& described) {
-  const char* text = nullptr;
-  check(library().primitive_desc_query(described.get(), dnnl_query_impl_info_str, 0, &text),
-        "dnnl_primitive_desc_query");
-  return text;
-}
-
-MemoryDesc query(const PrimitiveDesc& described, dnnl_query_t what) {
-  const auto raw = library().primitive_desc_query_md(described.get(), what, 0);
-  return raw ? MemoryDesc::copy(raw) : MemoryDesc();
 }
 
 struct Described {
@@ -140,8 +105,6 @@ Choice choose(Spec spec) {
   return {std::move(spec), std::move(attributes), std::move(described)};
 }
 
-size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 /// Copies between the caller's channels-last activations and the blocked ones that Winograd's
 /// kernel wants; the blocked ones lie in scratch memory.
 struct Staging {
@@ -149,11 +112,6 @@ struct Staging {
   Memory src, dst;
   size_t src_at = 0, dst_at = 0;
 };
-
-bool copy(const Compiled& reorder, const Stream& stream, dnnl_memory_t from, dnnl_memory_t to) {
-  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-  return library().primitive_execute(reorder.get(), stream.get(), 2, arguments) == dnnl_success;
-}
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include "ops/conv/conv_body.h"
 #include "ops/conv/conv_loops.h"
 #include "ops/conv/kernels_cpu.h"
+#include "ops/conv/relayout_cpu.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/fused/fused.h"
 #include "ops/window.h"
@@ -23,10 +24,6 @@ namespace {
 using onednn::Data;
 using onednn::Eltwise;
 using onednn::PostOp;
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::optional<PostOp> function_of(const EpilogueStep& step) {
   const auto apply = [&](Eltwise function, float alpha = 0, float beta = 0) {
@@ -110,34 +107,6 @@ std::optional<std::vector<EpilogueStep>> onednn_steps(const ConvBody& body) {
     if (step.beta != 0) per_channel(StepKind::add, step.beta);
   }
   return out;
-}
-
-/// Copies one activation between row-major and channels-last order.
-struct Relayout {
-  int64_t batch = 1, rows = 1, columns = 1;  ///< each batch entry is a matrix that is transposed
-
-  void run(const ConvLoops& loops, const float* from, float* to) const {
-    constexpr int64_t band = 64, grain = 4;
-    const int64_t bands = (columns + band - 1) / band;
-    parallel_for(batch * bands, grain, [&](int64_t first, int64_t last) {
-      for (int64_t task = first; task < last; ++task) {
-        const int64_t n = task / bands, begin = task % bands * band;
-        const int64_t count = std::min(band, columns - begin);
-        loops.transpose(from + n * rows * columns + begin, rows, count, columns,
-                        to + (n * columns + begin) * rows, rows);
-      }
-    });
-  }
-  size_t bytes() const { return static_cast<size_t>(batch * rows * columns) * sizeof(float); }
-};
-
-Relayout to_channels_last(const Shape& shape) {
-  const Activation sizes(shape, false);
-  return {sizes.batch, sizes.channels, sizes.cells()};
-}
-Relayout to_row_major(const Shape& shape) {
-  const Activation sizes(shape, false);
-  return {sizes.batch, sizes.cells(), sizes.channels};
 }
 
 /// Where a tensor is found in a run.
@@ -231,15 +200,6 @@ bool fill(onednn::Window& out, const Window& window, const Activation& x, const 
     out.pads_end.push_back(end);
   }
   return true;
-}
-
-template <typename Desc>
-void fill_sizes(Desc& desc, const Activation& x, const Activation& y, int64_t groups) {
-  desc.batch = x.batch;
-  desc.in_channels = x.channels;
-  desc.out_channels = y.channels;
-  desc.groups = groups;
-  desc.in_spatial = x.space;
 }
 
 class ConvKernel : public Kernel {
@@ -370,6 +330,7 @@ namespace ops {
 void register_conv_cpu(Kernels& kernels) {
   register_winograd(kernels);
   register_planes(kernels);
+  register_conv_backward(kernels);
   const auto add = [&](std::string_view name, const Op& op, Isa isa, int priority) {
     kernels.add({.name = name,
                  .op = &op,

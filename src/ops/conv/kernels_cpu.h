@@ -8,6 +8,8 @@ namespace dais {
 Verdict accepts_onednn_conv(const KernelQuery& query);
 std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query);
 
+/// Adds the rows of gradients.
+void register_conv_backward(Kernels& kernels);
 /// Adds the rows of Winograd's transform.
 void register_winograd(Kernels& kernels);
 /// Adds the rows of row-major depthwise convolution.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "ops/norm/batch_rows_cpu.h"
 #include "ops/norm/norm.h"
 #include "runtime/kernel.h"
 
@@ -106,6 +107,7 @@ void add_rows(Kernels& kernels, Isa isa, std::string_view layer_name, std::strin
 
 namespace ops {
 void register_norm_cpu(Kernels& kernels) {
+  register_batch_norm(kernels);
   add_rows<plain::layer_norm_rows, plain::rms_norm_rows>(kernels, Isa::plain, "layer_norm/plain",
                                                          "rms_norm/plain");
   add_rows<avx2::layer_norm_rows, avx2::rms_norm_rows>(kernels, Isa::avx2, "layer_norm/avx2",

@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "ops/pool/pool.h"
 #include "ops/pool/pool_loops.h"
+#include "ops/pool/pool_rows_cpu.h"
 #include "ops/window.h"
 #include "runtime/kernel.h"
 
@@ -218,6 +219,7 @@ std::unique_ptr<Kernel> make(const KernelQuery& query) {
 
 namespace ops {
 void register_pool_cpu(Kernels& kernels) {
+  register_pool_backward(kernels);
   const auto window = [&]<typename S>(std::string_view name) {
     kernels.add(
         {.name = name, .op = &S::op, .accepts = accepts_window, .prepare = make<WindowKernel<S>>});

@@ -8,12 +8,19 @@ namespace dais {
 /// A gate's activation with its parameters and the limit of its input.
 struct GateActivation {
   double (*function)(double x, double alpha, double beta) = nullptr;
+  /// The derivative, from what the function gave.
+  double (*derivative)(double y, double alpha, double beta) = nullptr;
   double alpha = 0, beta = 0;
   double clip = 0;
 
   double operator()(double x) const {
     if (clip > 0) x = x < -clip ? -clip : x > clip ? clip : x;
     return function(x, alpha, beta);
+  }
+  double slope(double y) const {
+    const bool cut =
+        clip > 0 && (y == function(clip, alpha, beta) || y == function(-clip, alpha, beta));
+    return cut ? 0 : derivative(y, alpha, beta);
   }
 };
 
@@ -36,8 +43,9 @@ struct Direction {
 enum class CellKind : uint8_t { rnn, gru, lstm };
 
 /// One step of one example: x is W times the input, hr is R times h (both [G H], without biases);
-/// h and c are replaced. `flag` is linear_before_reset or input_forget.
+/// h and c are replaced. `flag` is linear_before_reset or input_forget. What the gates gave goes to
+/// `gates` (see rnn.h) unless that is null.
 void step_cell(CellKind kind, const Direction& direction, bool flag, const double* x,
-               const double* hr, double* h, double* c);
+               const double* hr, double* h, double* c, double* gates);
 
 }  // namespace dais

@@ -10,6 +10,9 @@ namespace dais {
 // [L, D, N, H], Y_h? [D, N, H], for LSTM Y_c? [D, N, H]. With layout 1 the batch comes first: X [N,
 // L, in], Y [N, L, D, H], states [N, D, H]. Beyond an example's length Y is zero and the state
 // stays. Activations default to Tanh (RNN), Sigmoid, Tanh (GRU) and Sigmoid, Tanh, Tanh (LSTM).
+// For training (not in ONNX) GRU and LSTM have output 3: what the activations gave, [D, L, N, kept]
+// (GRU: z, r, h and, with linear_before_reset, the product that r scales; LSTM: i, o, f, c), and
+// LSTM output 4: the cells, [D, L, N, H]. Places beyond an example's length are zero.
 
 struct RNN {
   std::vector<float> activation_alpha = {}, activation_beta = {};
@@ -66,5 +69,40 @@ struct LSTM {
                                             field("input_forget", &LSTM::input_forget)};
   static const Op op;
 };
+
+/// Gradients of recurrent layers back through time. Inputs: dY?, dY_h?, dY_c?, R, sequence_lens?,
+/// initial_h?, initial_c?, P?, Y, kept gates (not RNN), cells (LSTM). Outputs: the gradients of the
+/// gates' sums [D, L, N, G H], from which those of X, W, R and B are products; that of initial_h;
+/// the states before each step [D, L, N, H]; then for LSTM the gradients of initial_c and P, and
+/// for GRU [D, L, N, H]: with linear_before_reset the gradient of the product that r scales, else
+/// the scaled state that met R.
+enum class RecurrentCell : uint8_t { rnn, gru, lstm };
+template <RecurrentCell cell>
+struct RecurrentBackward {
+  std::vector<float> activation_alpha = {}, activation_beta = {};
+  std::vector<std::string> activations = {};
+  float clip = 0;
+  std::string direction = "forward";
+  int64_t layout = 0;
+  bool flag = false;  ///< linear_before_reset, or input_forget
+  static constexpr auto fields =
+      std::tuple{field("activation_alpha", &RecurrentBackward::activation_alpha),
+                 field("activation_beta", &RecurrentBackward::activation_beta),
+                 field("activations", &RecurrentBackward::activations),
+                 field("clip", &RecurrentBackward::clip),
+                 field("direction", &RecurrentBackward::direction),
+                 field("layout", &RecurrentBackward::layout),
+                 field("flag", &RecurrentBackward::flag)};
+  static const Op op;
+};
+using RNNBackward = RecurrentBackward<RecurrentCell::rnn>;
+using GRUBackward = RecurrentBackward<RecurrentCell::gru>;
+using LSTMBackward = RecurrentBackward<RecurrentCell::lstm>;
+template <>
+const Op RNNBackward::op;
+template <>
+const Op GRUBackward::op;
+template <>
+const Op LSTMBackward::op;
 
 }  // namespace dais

@@ -101,6 +101,7 @@ bool same_word(std::string_view a, std::string_view b) {
 template <typename S>
 Verdict accepts(const KernelQuery& query) {
   const auto& attrs = query.attrs<S>();
+  if (query.node.outs.size() > 3) return no("what the gradient needs is asked for");
   if (query.in_dtype(kX) != DType::f32) return no("an element type other than f32");
   constexpr std::array<std::string_view, 3> usual =
       std::is_same_v<S, RNN> ? std::array<std::string_view, 3>{"tanh", "tanh", "tanh"}
