@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autodiff/control.h"
 #include "base/error.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/gradient.h"
@@ -14,6 +15,8 @@ namespace {
 bool carries_gradient(const Value* value) {
   return !value->type.is_tensor() || is_float(value->type.dtype);
 }
+
+bool has_rule(const Op& op) { return op.gradient != nullptr || control_gradient(op) != nullptr; }
 
 /// One reverse sweep over a graph.
 class Sweep {
@@ -67,7 +70,7 @@ class Sweep {
   bool open_composites() {
     bool opened = false;
     for (Node* node : path_) {
-      if (node->op->gradient || !node->op->decompose) continue;
+      if (has_rule(*node->op) || !node->op->decompose) continue;
       Graph::InsertBefore place(graph_, node);
       const Values parts = node->op->decompose(graph_, *node);
       if (parts.empty()) continue;
@@ -90,7 +93,7 @@ class Sweep {
     std::string problems;
     size_t count = 0;
     for (const Node* node : path_) {
-      if (node->op->gradient) continue;
+      if (has_rule(*node->op)) continue;
       ++count;
       std::string_view reason = no_gradient_reason(*node->op);
       if (reason.empty()) reason = "there is no rule";
@@ -120,7 +123,8 @@ class Sweep {
     }
     if (!any) return;
     Node* last = graph_.nodes().back().get();
-    const Values dx = node.op->gradient(graph_, node, dy);
+    const ControlGradient control = control_gradient(*node.op);
+    const Values dx = control ? control(graph_, node, dy) : node.op->gradient(graph_, node, dy);
     for (size_t i = 0; i < std::min(dx.size(), node.in.size()); ++i) add(node.in[i], dx[i]);
     for (Node* made = graph_.next(*last); made; made = graph_.next(*made))
       if (made->name.empty() && !node.name.empty()) made->name = node.name + "/gradient";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "autodiff/gradient_case.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -36,6 +38,25 @@ TEST(Gradients, OfProducts) { run(product_cases); }
 TEST(Gradients, OfWindows) { run(window_cases); }
 TEST(Gradients, OfNorms) { run(norm_cases); }
 TEST(Gradients, OfSequences) { run(sequence_cases); }
+TEST(Gradients, OfSignals) { run(signal_cases); }
+TEST(Gradients, OfControlFlow) { run(control_cases); }
+
+/// Each op has a gradient that a case checks, or a reason why it has none.
+TEST(Gradients, EveryOpIsCheckedOrHasAReason) {
+  GradientCases cases;
+  for (const auto family :
+       {elementwise_cases, shape_cases, product_cases, window_cases, norm_cases, sequence_cases})
+    family(cases);
+  std::set<const Op*> checked;
+  for (const GradientCase& one : cases.all()) checked.insert(one.op);
+  for (const Op* op : op_registry().ops()) {
+    const bool reason = !no_gradient_reason(*op).empty();
+    EXPECT_NE(checked.contains(op), reason)
+        << op->name
+        << (reason ? " has a reason for no gradient, and a case for one"
+                   : " has neither a checked gradient nor a reason for having none");
+  }
+}
 
 TEST(Autodiff, SumsTheGradientsOfAllUses) {
   Graph graph;

@@ -73,5 +73,7 @@ void product_cases(GradientCases& cases);
 void window_cases(GradientCases& cases);
 void norm_cases(GradientCases& cases);
 void sequence_cases(GradientCases& cases);
+void signal_cases(GradientCases& cases);
+void control_cases(GradientCases& cases);
 
 }  // namespace dais

@@ -17,6 +17,10 @@ constexpr std::string_view kUpdate = "it is an optimiser's step";
 constexpr std::string_view kSecond =
     "it is a gradient itself, not meant to be differentiated again";
 constexpr std::string_view kLate = "passes make it after gradients have been appended";
+constexpr std::string_view kSequence =
+    "it handles sequences or optionals, through which no gradient is followed; use tensors";
+constexpr std::string_view kSampled =
+    "it reads boxes or moved places of an image, which no training here does";
 constexpr std::string_view kBits = "it reads the bits of numbers, not their values";
 
 struct Reason {
@@ -72,7 +76,15 @@ const std::initializer_list<Reason> kReasons = {
     {kServing,
      {"causal_conv_with_state", "group_query_attention", "linear_attention", "tensor_scatter"}},
     {kUpdate, {"adagrad", "adam", "momentum"}},
-    {kSecond, {"batch_normalization_backward", "cum_prod_backward", "max_pool_backward"}},
+    {kSecond,
+     {"batch_normalization_backward", "col2im_backward", "ctc_loss_backward", "cum_prod_backward",
+      "det_backward", "gru_backward", "lstm_backward", "max_pool_backward", "resize_backward",
+      "rnn_backward"}},
+    {kSequence,
+     {"concat_from_sequence", "optional", "optional_get_element", "sequence_at",
+      "sequence_construct", "sequence_erase", "sequence_insert", "sequence_map",
+      "split_to_sequence"}},
+    {kSampled, {"deform_conv", "grid_sample", "max_roi_pool", "roi_align"}},
     {kLate, {"fused"}},
     {kBits, {"bit_cast"}},
 };

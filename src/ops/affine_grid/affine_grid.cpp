@@ -2,7 +2,11 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ops/concat/concat.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
+#include "ops/matmul/matmul.h"
+#include "ops/reshape/reshape.h"
 #include "ops/wide.h"
 
 namespace dais {
@@ -69,6 +73,22 @@ void reference(Call& c) {
     }
 }
 
+/// Linear in theta: each row meets the places of the grid, which the identity gives, and one.
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const auto axes = static_cast<int64_t>(rank_for_gradient(n, n.outs[0])) - 2;
+  Tensor same(n.in[0]->type.dtype, Shape{1, axes, axes + 1});
+  std::vector<double> numbers(static_cast<size_t>(same.elements()));
+  for (int64_t i = 0; i < axes; ++i) numbers[static_cast<size_t>(i * (axes + 2))] = 1;
+  store_wide(same, 0, numbers.data(), same.elements());
+  Value* theta = expand_like(g, g.add_constant(same), n.in[0]);
+  const auto rows = [&](Value* grid) { return g.add(Reshape{}, {grid, ints(g, {0, -1, axes})}); };
+  Value* places = rows(g.add(*n.as<AffineGrid>(), {theta, n.in[1]}));
+  Value* slopes = swap_last_axes(g, rows(dy[0]));
+  return {
+      g.add(Concat{.axis = 2}, {g.add(MatMul{}, {slopes, places}), sum_over(g, slopes, {2}, true)}),
+      nullptr};
+}
+
 }  // namespace
 
 const Op AffineGrid::op{
@@ -76,6 +96,7 @@ const Op AffineGrid::op{
     .attrs = &AttrsOf<AffineGrid>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"AffineGrid", 20}},
 };
 

@@ -4,6 +4,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/attention/attention.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/wide.h"
 
 namespace dais {
@@ -70,6 +71,13 @@ void reference(Call& c) {
   store_wide(c.out(0, x.shape()), 0, values.data(), x.elements());
 }
 
+/// Turns back. The tables are constants.
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  Values in{dy[0], n.in[1], g.add(Neg{}, {n.in[2]})};
+  if (n.has(3)) in.push_back(n.in[3]);
+  return {g.add(*n.as<RotaryEmbedding>(), in)};
+}
+
 /// com.microsoft: X, position_ids, cos, sin.
 Values import_contrib(OnnxImport& c) {
   if (c.integer("is_packed_batching", 0) != 0) c.fail("is_packed_batching is not supported");
@@ -83,6 +91,7 @@ const Op RotaryEmbedding::op{
     .attrs = &AttrsOf<RotaryEmbedding>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"RotaryEmbedding", 23},
              {.type = "RotaryEmbedding", .domain = "com.microsoft", .import = import_contrib}},
 };

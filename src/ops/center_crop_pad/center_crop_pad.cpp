@@ -3,6 +3,8 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gather/gather.h"
+#include "ops/gradient.h"
 #include "ops/pad/mapped_copy.h"
 
 namespace dais {
@@ -54,6 +56,14 @@ void reference(Call& c) {
   copy_mapped(x, maps, {}, y);
 }
 
+/// What was cropped is filled with zeros, what was added is cut off, around the same centre.
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const auto& attrs = *n.as<CenterCropPad>();
+  Value* sizes = sizes_of(g, n.in[0]);
+  if (!attrs.axes.empty()) sizes = g.add(Gather{}, {sizes, ints(g, attrs.axes)});
+  return {g.add(attrs, {dy[0], sizes}), nullptr};
+}
+
 }  // namespace
 
 const Op CenterCropPad::op{
@@ -61,6 +71,7 @@ const Op CenterCropPad::op{
     .attrs = &AttrsOf<CenterCropPad>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"CenterCropPad", 18}},
 };
 

@@ -5,6 +5,8 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
+#include "ops/wide.h"
 
 namespace dais {
 namespace {
@@ -42,8 +44,8 @@ std::vector<int64_t> or_all(const Call& c, const std::vector<int64_t>& given, si
   return given;
 }
 
-Windows read_windows(const Call& c) {
-  const auto& attrs = c.attrs<Col2Im>();
+template <typename S>
+Windows read_windows(const Call& c, const S& attrs) {
   Windows w{c.in(1).to_ints(), c.in(2).to_ints(), {}, {}, {}, {}};
   const size_t axes = w.image.size();
   c.require(w.block.size() == axes, "the image and the block differ in rank");
@@ -79,7 +81,7 @@ int64_t image_offset(const Windows& w, int64_t k, int64_t l) {
 
 void reference(Call& c) {
   const Tensor& x = c.in(0);
-  const Windows w = read_windows(c);
+  const Windows w = read_windows(c, c.attrs<Col2Im>());
   c.require(x.rank() == 3 && x.shape()[1] % w.block_size == 0 && x.shape()[2] == w.total,
             "the columns do not fit the image and the block");
   Shape shape{x.shape()[0], x.shape()[1] / w.block_size};
@@ -102,6 +104,42 @@ void reference(Call& c) {
   });
 }
 
+/// The image's blocks side by side.
+void reference_backward(Call& c) {
+  const Tensor& dy = c.in(0);
+  const Windows w = read_windows(c, c.attrs<Col2ImBackward>());
+  c.require(dy.rank() == w.image.size() + 2 &&
+                std::equal(w.image.begin(), w.image.end(), dy.shape().begin() + 2),
+            "dy is not of the image's size");
+  const int64_t channels = dy.shape()[1], planes = dy.shape()[0] * channels;
+  const int64_t area = dy.shape().elements(2, dy.rank());
+  const WideView<double> slopes(dy);
+  std::vector<double> out;
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for (int64_t k = 0; k < w.block_size; ++k)
+      for (int64_t l = 0; l < w.total; ++l) {
+        const int64_t at = image_offset(w, k, l);
+        out.push_back(at < 0 ? 0 : slopes[plane * area + at]);
+      }
+  const Shape shape{dy.shape()[0], channels * w.block_size, w.total};
+  store_wide(c.out(0, shape), 0, out.data(), std::ssize(out));
+}
+
+void infer_backward(Inference& c) {
+  c.set(0, c.dtype(0));
+  const Dims& dy = c.shape(0);
+  c.require(dy.size() >= 3, "dy is no image");
+  const auto block = c.known(2);
+  const Dim rows = block ? dy[1] * product(*block, 0, block->size()) : c.fresh();
+  c.set(0, c.dtype(0), Dims{dy[0], rows, c.fresh()});
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const auto& attrs = *n.as<Col2Im>();
+  const Col2ImBackward back{attrs.dilations, attrs.pads, attrs.strides};
+  return {reshape_like(g, g.add(back, {dy[0], n.in[1], n.in[2]}), n.in[0])};
+}
+
 }  // namespace
 
 const Op Col2Im::op{
@@ -109,10 +147,22 @@ const Op Col2Im::op{
     .attrs = &AttrsOf<Col2Im>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"Col2Im", 18}},
 };
 
+const Op Col2ImBackward::op{
+    .name = "col2im_backward",
+    .attrs = &AttrsOf<Col2ImBackward>::info,
+    .infer = infer_backward,
+    .reference = reference_backward,
+    .onnx = {{.type = "Col2ImBackward", .domain = "dais"}},
+};
+
 namespace ops {
-void define_col2im(OpRegistry& registry) { registry.add(Col2Im::op); }
+void define_col2im(OpRegistry& registry) {
+  registry.add(Col2Im::op);
+  registry.add(Col2ImBackward::op);
+}
 }  // namespace ops
 }  // namespace dais

@@ -14,4 +14,13 @@ struct Col2Im {
   static const Op op;
 };
 
+/// (dy, image_shape, block_shape): the gradient of the columns: the blocks of dy side by side.
+struct Col2ImBackward {
+  std::vector<int64_t> dilations = {}, pads = {}, strides = {};
+  static constexpr auto fields =
+      std::tuple{field("dilations", &Col2ImBackward::dilations),
+                 field("pads", &Col2ImBackward::pads), field("strides", &Col2ImBackward::strides)};
+  static const Op op;
+};
+
 }  // namespace dais

@@ -5,6 +5,11 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gather/gather.h"
+#include "ops/gradient.h"
+#include "ops/nonzero/nonzero.h"
+#include "ops/reshape/reshape.h"
+#include "ops/shape/shape.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -40,6 +45,14 @@ void reference(Call& c) {
   });
 }
 
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const auto& axis = n.as<Compress>()->axis;
+  Value* places = g.add(Reshape{}, {g.add(NonZero{}, {n.in[1]}), ints(g, {-1})});
+  if (axis) return {g.add(GatherBackward{.axis = *axis}, {dy[0], places, sizes_of(g, n.in[0])})};
+  Value* count = g.add(Reshape{}, {g.add(Size{}, {n.in[0]}), ints(g, {1})});
+  return {reshape_like(g, g.add(GatherBackward{}, {dy[0], places, count}), n.in[0])};
+}
+
 }  // namespace
 
 const Op Compress::op{
@@ -47,6 +60,7 @@ const Op Compress::op{
     .attrs = &AttrsOf<Compress>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"Compress", 9}},
 };
 

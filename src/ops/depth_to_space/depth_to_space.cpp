@@ -3,7 +3,10 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
+#include "ops/reshape/reshape.h"
 #include "ops/transpose/strided_copy.h"
+#include "ops/transpose/transpose.h"
 #include "ops/window.h"
 
 namespace dais {
@@ -99,6 +102,36 @@ void space_to_depth(Call& c) {
   copy_strided(blocks.space, x, 0, blocks.pixels, c.out(0, shape), 0, blocks.channels);
 }
 
+/// Undoes mode CRD, which SpaceToDepth does not know: blocks become axes that change places.
+Value* stacked_inner(Graph& g, const Node& n, Value* dy) {
+  const auto& attrs = *n.as<DepthToSpace>();
+  rank_for_gradient(n, n.in[0]);
+  const Dims& x = *n.in[0]->type.shape;
+  const int64_t block = attrs.blocksize;
+  const size_t first = attrs.channels_last ? 1 : 2;
+  const auto height = x[first].constant(), width = x[first + 1].constant();
+  if (!height && !width) no_gradient(n, "the image's size is not known");
+  const int64_t rows = height.value_or(-1), columns = width.value_or(-1);
+  const auto channels = x[attrs.channels_last ? 3 : 1].constant();
+  if (!channels) no_gradient(n, "the number of channels is not known");
+  const int64_t depth = *channels / (block * block);
+  std::vector<int64_t> split{0, depth, rows, block, columns, block}, perm{0, 1, 3, 5, 2, 4};
+  if (attrs.channels_last) split = {0, rows, block, columns, block, depth};
+  Value* blocks = g.add(Reshape{}, {dy, ints(g, split)});
+  return reshape_like(g, g.add(Transpose{.perm = perm}, {blocks}), n.in[0]);
+}
+
+Values gradient_spread(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const auto& attrs = *n.as<DepthToSpace>();
+  if (attrs.mode == "CRD") return {stacked_inner(g, n, dy[0])};
+  return {g.add(SpaceToDepth{attrs.blocksize, attrs.channels_last}, {dy[0]})};
+}
+
+Values gradient_stacked(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const auto& attrs = *n.as<SpaceToDepth>();
+  return {g.add(DepthToSpace{attrs.blocksize, "DCR", attrs.channels_last}, {dy[0]})};
+}
+
 }  // namespace
 
 const Op DepthToSpace::op{
@@ -106,6 +139,7 @@ const Op DepthToSpace::op{
     .attrs = &AttrsOf<DepthToSpace>::info,
     .infer = infer_spread,
     .reference = depth_to_space,
+    .gradient = gradient_spread,
     .onnx = {{"DepthToSpace"}},
 };
 
@@ -114,6 +148,7 @@ const Op SpaceToDepth::op{
     .attrs = &AttrsOf<SpaceToDepth>::info,
     .infer = infer_stacked,
     .reference = space_to_depth,
+    .gradient = gradient_stacked,
     .onnx = {{"SpaceToDepth"}},
 };
 

@@ -6,6 +6,7 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/wide.h"
 
 namespace dais {
 namespace {
@@ -61,6 +62,40 @@ void reference(Call& c) {
   });
 }
 
+void infer_backward(Inference& c) {
+  c.set(0, c.dtype(1));
+  c.set(0, c.dtype(1), c.shape(1));
+}
+
+/// Without one row and one column, with the sign of its place: right for singular matrices too.
+double cofactor(const double* matrix, int64_t n, int64_t row, int64_t column) {
+  std::vector<double> rest;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      if (i != row && j != column) rest.push_back(matrix[i * n + j]);
+  return ((row + column) % 2 == 0 ? 1 : -1) * determinant(rest, n - 1);
+}
+
+void reference_backward(Call& c) {
+  const Tensor &dy = c.in(0), &x = c.in(1);
+  c.require(x.rank() >= 2 && x.shape()[x.rank() - 2] == x.shape().back(),
+            "the matrices are not square");
+  const int64_t n = x.shape().back(), count = x.shape().elements(0, x.rank() - 2);
+  c.require(dy.elements() == count, "dy must have one number for each matrix");
+  const WideView<double> slopes(dy), values(x);
+  std::vector<double> out(static_cast<size_t>(x.elements()));
+  for (int64_t at = 0; at < x.elements(); ++at) {
+    const int64_t matrix = at / (n * n), place = at % (n * n);
+    out[static_cast<size_t>(at)] =
+        slopes[matrix] * cofactor(values.data() + matrix * n * n, n, place / n, place % n);
+  }
+  store_wide(c.out(0, x.shape()), 0, out.data(), x.elements());
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  return {g.add(DetBackward{}, {dy[0], n.in[0]})};
+}
+
 }  // namespace
 
 const Op Det::op{
@@ -68,10 +103,22 @@ const Op Det::op{
     .attrs = &AttrsOf<Det>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"Det", 11}},
 };
 
+const Op DetBackward::op{
+    .name = "det_backward",
+    .attrs = &AttrsOf<DetBackward>::info,
+    .infer = infer_backward,
+    .reference = reference_backward,
+    .onnx = {{.type = "DetBackward", .domain = "dais"}},
+};
+
 namespace ops {
-void define_det(OpRegistry& registry) { registry.add(Det::op); }
+void define_det(OpRegistry& registry) {
+  registry.add(Det::op);
+  registry.add(DetBackward::op);
+}
 }  // namespace ops
 }  // namespace dais

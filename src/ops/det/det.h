@@ -10,4 +10,10 @@ struct Det {
   static const Op op;
 };
 
+/// (dy, x): the gradient of Det: dy times the cofactors of each matrix.
+struct DetBackward {
+  static constexpr auto fields = std::tuple{};
+  static const Op op;
+};
+
 }  // namespace dais

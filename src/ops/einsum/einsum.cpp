@@ -7,6 +7,8 @@
 #include "ir/inference.h"
 #include "ops/dims.h"
 #include "ops/einsum/equation.h"
+#include "ops/gradient.h"
+#include "ops/reshape/reshape.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
 
@@ -169,6 +171,64 @@ Cost cost(const Node& node) {
   return out;
 }
 
+/// One letter for each label.
+std::string letters(const std::vector<int>& labels, const std::vector<int>& all) {
+  std::string out;
+  for (const int label : labels) {
+    const auto at = std::find(all.begin(), all.end(), label) - all.begin();
+    out += static_cast<char>(at < 26 ? 'a' + at : 'A' + (at - 26));
+  }
+  return out;
+}
+
+bool contains(const std::vector<int>& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
+/// The gradient of one operand: the sum of products of dy and all other operands. Indices that only
+/// this operand has were summed over, so that its gradient repeats along them.
+Value* gradient_of(Graph& g, const Node& n, const EinsumEquation& e, const std::vector<int>& all,
+                   size_t operand, Value* dy) {
+  const auto& term = e.terms[operand];
+  Values in{dy};
+  std::string equation = letters(e.result, all);
+  std::vector<int> seen = e.result, kept;
+  for (size_t i = 0; i < e.terms.size(); ++i) {
+    if (i == operand) continue;
+    in.push_back(n.in[i]);
+    equation += "," + letters(e.terms[i], all);
+    seen.insert(seen.end(), e.terms[i].begin(), e.terms[i].end());
+  }
+  std::vector<int64_t> lone;
+  for (size_t axis = 0; axis < term.size(); ++axis) {
+    if (contains(kept, term[axis])) no_gradient(n, "an index is repeated within one operand");
+    if (contains(seen, term[axis]))
+      kept.push_back(term[axis]);
+    else
+      lone.push_back(static_cast<int64_t>(axis));
+  }
+  Value* out = g.add(Einsum{equation + "->" + letters(kept, all)}, in);
+  if (!lone.empty()) out = g.add(Unsqueeze{}, {out, ints(g, lone)});
+  // Sizes of 1 stood for larger ones of other operands.
+  return lone.empty() ? reduce_to(g, out, n.in[operand]) : expand_like(g, out, n.in[operand]);
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  std::vector<size_t> ranks;
+  for (const Value* value : n.in) ranks.push_back(rank_for_gradient(n, value));
+  EinsumEquation equation;
+  parse_einsum(n.as<Einsum>()->equation, ranks, equation);
+  std::vector<int> all;
+  for (const auto& term : equation.terms)
+    for (const int label : term)
+      if (!contains(all, label)) all.push_back(label);
+  if (all.size() > 52) no_gradient(n, "there are too many indices");
+  Values out;
+  for (size_t i = 0; i < n.in.size(); ++i)
+    out.push_back(gradient_of(g, n, equation, all, i, dy[0]));
+  return out;
+}
+
 }  // namespace
 
 const Op Einsum::op{
@@ -176,6 +236,7 @@ const Op Einsum::op{
     .attrs = &AttrsOf<Einsum>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .cost = cost,
     .onnx = {{"Einsum", 12}},
 };

@@ -5,6 +5,9 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gather/gather.h"
+#include "ops/gradient.h"
+#include "ops/reshape/reshape.h"
 #include "ops/window.h"
 
 namespace dais {
@@ -66,6 +69,12 @@ void reference(Call& c) {
   });
 }
 
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  if (n.has(2)) no_gradient(n, "output_shape moves the places of values");
+  Value* flat = g.add(Reshape{}, {dy[0], ints(g, {-1})});
+  return {g.add(Gather{}, {flat, n.in[1]}), nullptr};
+}
+
 }  // namespace
 
 const Op MaxUnpool::op{
@@ -73,6 +82,7 @@ const Op MaxUnpool::op{
     .attrs = &AttrsOf<MaxUnpool>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"MaxUnpool", 9}},
 };
 

@@ -8,6 +8,7 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
 #include "ops/pad/mapped_copy.h"
 #include "ops/resize/taps.h"
 #include "ops/strided.h"
@@ -35,9 +36,8 @@ void check_attrs(const Inference& c) {
 }
 
 template <typename Context>
-std::vector<size_t> resized_axes(const Context& c, size_t rank) {
-  const auto& given = c.template attrs<Resize>().axes;
-  if (!given.empty()) return checked_axes(c, given, rank);
+std::vector<size_t> resized_axes(const Context& c, const Resize& attrs, size_t rank) {
+  if (!attrs.axes.empty()) return checked_axes(c, attrs.axes, rank);
   std::vector<size_t> all(rank);
   for (size_t axis = 0; axis < rank; ++axis) all[axis] = axis;
   return all;
@@ -108,7 +108,7 @@ void infer(Inference& c) {
   c.set(0, c.dtype(0));
   check_attrs(c);
   Dims out = c.shape(0);
-  const auto axes = resized_axes(c, out.size());
+  const auto axes = resized_axes(c, c.attrs<Resize>(), out.size());
   c.require(given(c, 2) || given(c, 3), "neither scales nor sizes are given");
   Dims picked;
   for (size_t axis : axes) picked.push_back(out[axis]);
@@ -132,8 +132,9 @@ void infer(Inference& c) {
   c.set(0, c.dtype(0), out);
 }
 
-void read_roi(const Call& c, const std::vector<size_t>& axes, std::vector<ResizeAxis>& out) {
-  if (c.attrs<Resize>().coordinate_transformation_mode != "tf_crop_and_resize") return;
+void read_roi(const Call& c, const Resize& attrs, const std::vector<size_t>& axes,
+              std::vector<ResizeAxis>& out) {
+  if (attrs.coordinate_transformation_mode != "tf_crop_and_resize") return;
   c.require(given(c, 1) && c.in(1).elements() == 2 * std::ssize(axes),
             "tf_crop_and_resize needs a start and an end for each axis in roi");
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -142,13 +143,12 @@ void read_roi(const Call& c, const std::vector<size_t>& axes, std::vector<Resize
   }
 }
 
-std::vector<ResizeAxis> plan_axes(const Call& c) {
-  const Shape& shape = c.in(0).shape();
-  const auto& attrs = c.attrs<Resize>();
-  const auto axes = resized_axes(c, shape.rank());
+/// `shape`: that of the data.
+std::vector<ResizeAxis> plan_axes(const Call& c, const Resize& attrs, const Shape& shape) {
+  const auto axes = resized_axes(c, attrs, shape.rank());
   std::vector<ResizeAxis> out;
   for (int64_t size : shape) out.push_back({size, size, 1, static_cast<double>(size)});
-  read_roi(c, axes, out);
+  read_roi(c, attrs, axes, out);
   if (!given(c, 3)) {
     const auto scales = checked_scales(c, c.in(2), axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -243,7 +243,7 @@ void store(const std::vector<double>& values, Tensor& y) {
 void reference(Call& c) {
   const Tensor& x = c.in(0);
   const auto& attrs = c.attrs<Resize>();
-  const auto axes = plan_axes(c);
+  const auto axes = plan_axes(c, attrs, x.shape());
   Shape shape;
   for (const ResizeAxis& axis : axes) shape.push_back(axis.out);
   Tensor& y = c.out(0, shape);
@@ -260,6 +260,69 @@ void reference(Call& c) {
                            static_cast<double>(attrs.extrapolation_value));
   }
   store(values, y);
+}
+
+void infer_backward(Inference& c) {
+  c.set(0, c.dtype(0));
+  if (const auto sizes = c.known(4)) return c.set(0, c.dtype(0), *sizes);
+  Dims out;
+  for (size_t axis = 0; axis < c.rank(0); ++axis) out.push_back(c.fresh());
+  c.set(0, c.dtype(0), out);
+}
+
+/// Nearest elements as taps of weight one.
+AxisTaps taps_of(const Resize& attrs, const ResizeAxis& axis) {
+  if (attrs.mode != "nearest") return make_axis_taps(attrs, axis);
+  AxisTaps out;
+  for (const int64_t index : nearest_indices(attrs, axis)) {
+    out.first.push_back(out.taps.size());
+    out.outside.push_back(index < 0);
+    if (index >= 0) out.taps.push_back({index, 1});
+  }
+  out.first.push_back(out.taps.size());
+  return out;
+}
+
+/// One axis back: each element goes to where it was read from.
+std::vector<double> spread_axis(const std::vector<double>& from, const AxisTaps& taps,
+                                const ResizeAxis& axis, int64_t outer, int64_t inner) {
+  std::vector<double> to(static_cast<size_t>(outer * axis.in * inner));
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < axis.out; ++i) {
+      const double* row = from.data() + (o * axis.out + i) * inner;
+      const auto at = static_cast<size_t>(i);
+      if (taps.outside[at]) continue;
+      for (size_t k = taps.first[at]; k < taps.first[at + 1]; ++k) {
+        double* target = to.data() + (o * axis.in + taps.taps[k].index) * inner;
+        for (int64_t j = 0; j < inner; ++j) target[j] += taps.taps[k].weight * row[j];
+      }
+    }
+  return to;
+}
+
+void reference_backward(Call& c) {
+  const auto& attrs = c.attrs<ResizeBackward>();
+  const Shape shape(c.in(4).to_ints());
+  const auto axes = plan_axes(c, attrs, shape);
+  Shape now;
+  for (const ResizeAxis& axis : axes) now.push_back(axis.out);
+  c.require(c.in(0).shape() == now, "dy is not of the output's shape");
+  std::vector<double> values = to_wide<double>(c.in(0));
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (axes[i].untouched(attrs)) continue;
+    values = spread_axis(values, taps_of(attrs, axes[i]), axes[i], now.elements(0, i),
+                         now.elements(i + 1, now.rank()));
+    now[i] = axes[i].in;
+  }
+  store_wide(c.out(0, shape), 0, values.data(), shape.elements());
+}
+
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  Values in = n.in;
+  in.resize(4, nullptr);
+  in[0] = dy[0];
+  in.push_back(sizes_of(g, n.in[0]));
+  return {g.add(ResizeBackward{*n.as<Resize>()}, in)};
 }
 
 /// What opsets before 11 mean: no centre shift, floor or ceil by the direction.
@@ -297,6 +360,7 @@ const Op Resize::op{
     .attrs = &AttrsOf<Resize>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{.type = "Upsample", .since = 1, .until = 6, .import = import_upsample_1},
              {.type = "Upsample", .since = 7, .until = 8, .import = import_upsample_7},
              {.type = "Upsample", .since = 9, .import = import_scales_input},
@@ -304,7 +368,18 @@ const Op Resize::op{
              {"Resize", 11}},
 };
 
+const Op ResizeBackward::op{
+    .name = "resize_backward",
+    .attrs = &AttrsOf<ResizeBackward>::info,
+    .infer = infer_backward,
+    .reference = reference_backward,
+    .onnx = {{.type = "ResizeBackward", .domain = "dais"}},
+};
+
 namespace ops {
-void define_resize(OpRegistry& registry) { registry.add(Resize::op); }
+void define_resize(OpRegistry& registry) {
+  registry.add(Resize::op);
+  registry.add(ResizeBackward::op);
+}
 }  // namespace ops
 }  // namespace dais

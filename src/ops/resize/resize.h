@@ -31,4 +31,10 @@ struct Resize {
   static const Op op;
 };
 
+/// (dy, roi?, scales?, sizes?, sizes of the data: i64 list): the gradient of Resize with the same
+/// attributes and inputs.
+struct ResizeBackward : Resize {
+  static const Op op;
+};
+
 }  // namespace dais

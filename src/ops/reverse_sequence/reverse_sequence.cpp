@@ -45,6 +45,11 @@ void reference(Call& c) {
   });
 }
 
+/// Its own inverse.
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  return {g.add(*n.as<ReverseSequence>(), {dy[0], n.in[1]}), nullptr};
+}
+
 }  // namespace
 
 const Op ReverseSequence::op{
@@ -52,6 +57,7 @@ const Op ReverseSequence::op{
     .attrs = &AttrsOf<ReverseSequence>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"ReverseSequence", 10}},
 };
 

@@ -4,7 +4,10 @@
 
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/gather/gather.h"
 #include "ops/gather/indices.h"
+#include "ops/gradient.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -181,6 +184,41 @@ void tensor_scatter(Call& c) {
   });
 }
 
+/// Where in dy each update went.
+Term picked(Graph& g, const Node& n, Value* from) {
+  if (const auto* attrs = n.as<ScatterElements>())
+    return {g, g.add(GatherElements{.axis = attrs->axis}, {from, n.in[1]})};
+  return {g, g.add(GatherND{}, {from, n.in[1]})};
+}
+Term scattered(Graph& g, const Node& n, Value* into, Value* updates, const std::string& reduction) {
+  if (const auto* attrs = n.as<ScatterElements>())
+    return {g, g.add(ScatterElements{attrs->axis, reduction}, {into, n.in[1], updates})};
+  return {g, g.add(ScatterND{reduction}, {into, n.in[1], updates})};
+}
+
+/// Indices are taken to be different from each other, but for reduction add.
+Values gradient_scatter(Graph& g, const Node& n, const std::string& reduction, Value* given) {
+  const Term dy(g, given), data(g, n.in[0]), updates(g, n.in[2]), y(g, n.outs[0]);
+  if (reduction == "add") return {dy, nullptr, picked(g, n, dy)};
+  if (reduction == "none")
+    return {scattered(g, n, dy, filled_like(g, 0, updates), "none"), nullptr, picked(g, n, dy)};
+  if (reduction == "mul") {
+    const Term factors = scattered(g, n, filled_like(g, 1, data), updates, "mul");
+    return {dy * factors, nullptr, picked(g, n, dy) * picked(g, n, data)};
+  }
+  // The larger or smaller one takes all.
+  const Term kept(g, g.add(Equal{}, {y.value, data.value}));
+  const Term won(g, g.add(Equal{}, {picked(g, n, y).value, updates.value}));
+  return {where(kept, dy, 0), nullptr, where(won, picked(g, n, dy), 0)};
+}
+
+Values gradient_elements(Graph& g, const Node& n, std::span<Value* const> dy) {
+  return gradient_scatter(g, n, n.as<ScatterElements>()->reduction, dy[0]);
+}
+Values gradient_nd(Graph& g, const Node& n, std::span<Value* const> dy) {
+  return gradient_scatter(g, n, n.as<ScatterND>()->reduction, dy[0]);
+}
+
 }  // namespace
 
 const Op ScatterElements::op{
@@ -188,6 +226,7 @@ const Op ScatterElements::op{
     .attrs = &AttrsOf<ScatterElements>::info,
     .infer = infer_elements,
     .reference = scatter_elements,
+    .gradient = gradient_elements,
     .onnx = {{"ScatterElements", 11}, {"Scatter", 9}},
 };
 
@@ -196,6 +235,7 @@ const Op ScatterND::op{
     .attrs = &AttrsOf<ScatterND>::info,
     .infer = infer_nd,
     .reference = scatter_nd,
+    .gradient = gradient_nd,
     .onnx = {{"ScatterND", 11}},
 };
 

@@ -7,6 +7,12 @@
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/gather/gather.h"
+#include "ops/gradient.h"
+#include "ops/pad/pad.h"
+#include "ops/reshape/reshape.h"
+#include "ops/slice/slice.h"
 #include "ops/stft/fft.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
@@ -193,6 +199,96 @@ void stft(Call& c) {
   }
 }
 
+/// Cuts or fills the end of an axis with zeros.
+Value* fitted(Graph& g, Value* x, size_t axis, int64_t from, int64_t to) {
+  if (from == to) return x;
+  std::vector<int64_t> pads(2 * x->type.shape->size(), 0);
+  pads[pads.size() / 2 + axis] = to - from;
+  return g.add(Pad{}, {x, ints(g, pads)});
+}
+
+/// The real parts only.
+Value* real_part(Graph& g, Value* x) {
+  return g.add(Slice{}, {x, ints(g, {0}), ints(g, {1}), ints(g, {-1})});
+}
+
+/// What a transform along an axis is made of; only for sizes that are known.
+struct Transform {
+  size_t axis;
+  int64_t count, length, parts;
+  bool inverse, onesided;
+};
+
+/// The gradient of the input from that of the output: a transform in the other direction.
+Value* transposed(Graph& g, const Transform& t, Value* dy) {
+  Value* axis = g.add_constant(Tensor::scalar(static_cast<int64_t>(t.axis)));
+  const auto length = static_cast<double>(t.length);
+  const int64_t half = t.length / 2 + 1;
+  Value* dx = nullptr;
+  int64_t have = t.length;
+  if (t.inverse && t.onesided) {
+    // Numbers in the middle of the spectrum stand for two.
+    dx = g.add(Dft{.onesided = true}, {dy, nullptr, axis});
+    Shape form;
+    for (size_t i = t.axis; i < dx->type.shape->size(); ++i) form.push_back(1);
+    form[0] = have = half;
+    std::vector<double> weights(static_cast<size_t>(half), 2 / length);
+    weights.front() = 1 / length;
+    if (t.length % 2 == 0) weights.back() = 1 / length;
+    Tensor tensor(dy->type.dtype, form);
+    store_wide(tensor, 0, weights.data(), half);
+    dx = g.add(Mul{}, {dx, g.add_constant(tensor)});
+  } else {
+    dy = fitted(g, dy, t.axis, t.onesided ? half : t.length, t.length);
+    const Term turned(g, g.add(Dft{.inverse = !t.inverse}, {dy, nullptr, axis}));
+    dx = turned * (t.inverse ? 1 / length : length);
+  }
+  if (t.parts == 1) dx = real_part(g, dx);
+  return fitted(g, dx, t.axis, have, t.count);
+}
+
+int64_t known_size(const Node& n, const Dim& size) {
+  if (!size.is_constant()) no_gradient(n, "the signal's size is not known");
+  return *size.constant();
+}
+int64_t known_number(const Node& n, const Value* value) {
+  const auto known = value->known();
+  if (!known || known->size() != 1) no_gradient(n, "its length, step or axis is not known");
+  return known_size(n, known->front());
+}
+
+Values gradient_dft(Graph& g, const Node& n, std::span<Value* const> dy) {
+  const auto& attrs = *n.as<Dft>();
+  const size_t rank = rank_for_gradient(n, n.in[0]);
+  const Dims& x = *n.in[0]->type.shape;
+  const size_t axis = normalize_axis(n.has(2) ? known_number(n, n.in[2]) : -2, rank);
+  const int64_t count = known_size(n, x[axis]);
+  const int64_t whole = attrs.inverse && attrs.onesided ? 2 * (count - 1) : count;
+  const int64_t length = n.has(1) ? known_number(n, n.in[1]) : whole;
+  return {transposed(
+      g, {axis, count, length, known_size(n, x.back()), attrs.inverse, attrs.onesided}, dy[0])};
+}
+
+Values gradient_stft(Graph& g, const Node& n, std::span<Value* const> dy) {
+  rank_for_gradient(n, n.in[0]);
+  const Dims& x = *n.in[0]->type.shape;
+  const int64_t samples = known_size(n, x[1]), step = known_number(n, n.in[1]);
+  int64_t length = samples;
+  if (n.has(2)) length = known_size(n, n.in[2]->type.shape->at(0));
+  if (n.has(3) && known_number(n, n.in[3]) != length) {
+    if (n.has(2)) no_gradient(n, "the window is shorter than a frame");
+    length = known_number(n, n.in[3]);
+  }
+  const int64_t frames = (samples - length) / step + 1;
+  const Transform transform{2, length, length, known_size(n, x[2]), false, n.as<Stft>()->onesided};
+  Value* slopes = transposed(g, transform, dy[0]);
+  if (n.has(2)) slopes = g.add(Mul{}, {slopes, g.add(Unsqueeze{}, {n.in[2], ints(g, {1})})});
+  Tensor places(DType::i64, Shape{frames, length});
+  for (int64_t i = 0; i < places.elements(); ++i)
+    places.data<int64_t>()[static_cast<size_t>(i)] = i / length * step + i % length;
+  return {g.add(GatherBackward{.axis = 1}, {slopes, g.add_constant(places), sizes_of(g, n.in[0])})};
+}
+
 }  // namespace
 
 const Op Dft::op{
@@ -200,6 +296,7 @@ const Op Dft::op{
     .attrs = &AttrsOf<Dft>::info,
     .infer = infer_dft,
     .reference = dft,
+    .gradient = gradient_dft,
     .onnx = {{.type = "DFT",
               .since = 17,
               .until = 19,
@@ -213,6 +310,7 @@ const Op Stft::op{
     .attrs = &AttrsOf<Stft>::info,
     .infer = infer_stft,
     .reference = stft,
+    .gradient = gradient_stft,
     .onnx = {{"STFT", 17}},
 };
 

@@ -7,7 +7,9 @@
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/gradient.h"
 #include "ops/order.h"
+#include "ops/scatter/scatter.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -71,6 +73,12 @@ void reference(Call& c) {
   });
 }
 
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  need_outputs(g, n, 2);
+  const ScatterElements attrs{.axis = n.as<TopK>()->axis, .reduction = "add"};
+  return {g.add(attrs, {filled_like(g, 0, n.in[0]), n.outs[1], dy[0]}), nullptr};
+}
+
 /// k was an attribute before opset 10.
 Values import_1(OnnxImport& x) {
   const int64_t k[] = {x.integer("k", 1)};
@@ -84,6 +92,7 @@ const Op TopK::op{
     .attrs = &AttrsOf<TopK>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{.type = "TopK", .since = 1, .until = 9, .import = import_1}, {"TopK", 10}},
 };
 

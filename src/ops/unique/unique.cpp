@@ -6,7 +6,11 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"
+#include "ops/gather/gather.h"
+#include "ops/gradient.h"
 #include "ops/order.h"
+#include "ops/reshape/reshape.h"
+#include "ops/shape/shape.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -109,6 +113,15 @@ void reference(Call& c) {
   });
 }
 
+/// Of equal elements the first takes the gradient.
+Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
+  need_outputs(g, n, 2);
+  const auto& axis = n.as<Unique>()->axis;
+  if (axis) return {g.add(GatherBackward{.axis = *axis}, {dy[0], n.outs[1], sizes_of(g, n.in[0])})};
+  Value* count = g.add(Reshape{}, {g.add(Size{}, {n.in[0]}), ints(g, {1})});
+  return {reshape_like(g, g.add(GatherBackward{}, {dy[0], n.outs[1], count}), n.in[0])};
+}
+
 }  // namespace
 
 const Op Unique::op{
@@ -116,6 +129,7 @@ const Op Unique::op{
     .attrs = &AttrsOf<Unique>::info,
     .infer = infer,
     .reference = reference,
+    .gradient = gradient,
     .onnx = {{"Unique", 11}},
 };
 
