@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "ops/rnn/rnn.h"
 #include "ops/rnn/rnn_loops.h"
+#include "ops/rnn/rnn_rows_cpu.h"
 #include "runtime/kernel.h"
 
 namespace dais {
@@ -63,6 +64,8 @@ struct Layer {
   bool reset_state = false;  ///< GRU: the reset gate multiplies the state, not R times it
 
   int64_t rows() const { return gates * hidden; }
+  /// Numbers kept of each step for the gradient.
+  int64_t kept() const { return rows() + (cell == Cell::gru && !reset_state ? hidden : 0); }
   /// Gates whose product is of the state as it is.
   int64_t plain_gates() const { return reset_state ? 2 : gates; }
 };
@@ -101,7 +104,6 @@ bool same_word(std::string_view a, std::string_view b) {
 template <typename S>
 Verdict accepts(const KernelQuery& query) {
   const auto& attrs = query.attrs<S>();
-  if (query.node.outs.size() > 3) return no("what the gradient needs is asked for");
   if (query.in_dtype(kX) != DType::f32) return no("an element type other than f32");
   constexpr std::array<std::string_view, 3> usual =
       std::is_same_v<S, RNN> ? std::array<std::string_view, 3>{"tanh", "tanh", "tanh"}
@@ -231,6 +233,8 @@ class BoundLayer : public BoundKernel {
     run.b = static_cast<const float*>(given(arguments, kB));
     run.peepholes = static_cast<const float*>(given(arguments, kPeepholes));
     run.y = static_cast<float*>(arguments.out[0]);
+    run.gates = output(arguments, 3);
+    run.cells = output(arguments, 4);
     load_bias(run);
     project(static_cast<const float*>(given(arguments, kX)), run);
     load_state(static_cast<const float*>(given(arguments, kInitialH)), run.h);
@@ -253,8 +257,12 @@ class BoundLayer : public BoundKernel {
     const int32_t* lengths;
     const float *b, *peepholes;
     float* y;
+    float *gates, *cells;  ///< what the gradient needs, or null
   };
 
+  static float* output(const Arguments& arguments, size_t i) {
+    return i < arguments.out.size() ? static_cast<float*>(arguments.out[i]) : nullptr;
+  }
   static const void* given(const Arguments& arguments, size_t i) {
     return i < arguments.in.size() ? arguments.in[i] : nullptr;
   }
@@ -353,7 +361,12 @@ class BoundLayer : public BoundKernel {
     if (run.b && gate_bias_apart())
       out.reset_bias = run.b + 2 * d * rows + rows + 2 * layer_.hidden;
     out.input_forget = layer_.input_forget;
+    if (run.gates) out.gates = run.gates + place(d, step, n) * layer_.kept();
     return out;
+  }
+
+  int64_t place(int64_t d, int64_t step, int64_t n) const {
+    return (d * length_ + step) * batch_ + n;
   }
 
   void run_share(const Run& run, int64_t d, int64_t first, int64_t last) const {
@@ -381,18 +394,25 @@ class BoundLayer : public BoundKernel {
         const CellStep cell = cell_step(run, d, n, step);
         finish(cell);
         if (run.y) copy_row(cell.h, y_row(run.y, step, d, n));
+        if (run.cells) copy_row(cell.c, run.cells + place(d, step, n) * hidden);
       });
     }
     clear_rest(run, d, first, last);
   }
 
-  /// Y is zero beyond an example's length.
+  /// Outputs are zero beyond an example's length.
   void clear_rest(const Run& run, int64_t d, int64_t first, int64_t last) const {
-    if (!run.lengths || !run.y) return;
+    if (!run.lengths) return;
+    const auto clear = [](float* row, int64_t count) {
+      std::memset(row, 0, sizeof(float) * static_cast<size_t>(count));
+    };
     for (int64_t n = first; n < last; ++n)
-      for (int64_t step = run.lengths[n]; step < length_; ++step)
-        std::memset(y_row(run.y, step, d, n), 0,
-                    sizeof(float) * static_cast<size_t>(layer_.hidden));
+      for (int64_t step = run.lengths[n]; step < length_; ++step) {
+        const int64_t at = place(d, step, n), hidden = layer_.hidden;
+        if (run.y) clear(y_row(run.y, step, d, n), hidden);
+        if (run.gates) clear(run.gates + at * layer_.kept(), layer_.kept());
+        if (run.cells) clear(run.cells + at * hidden, hidden);
+      }
   }
 
   const Layer& layer_;
@@ -456,6 +476,7 @@ void add_row(Kernels& kernels, std::string_view name) {
 
 namespace ops {
 void register_rnn_cpu(Kernels& kernels) {
+  register_rnn_backward(kernels);
   add_row<RNN>(kernels, "rnn/steps");
   add_row<GRU>(kernels, "gru/steps");
   add_row<LSTM>(kernels, "lstm/steps");
