@@ -193,12 +193,38 @@ Values Importer::call_function(Scope& scope, const NodeProto& node, const Functi
   return out;
 }
 
+Values Importer::gradient(Scope& scope, const std::vector<BoundAttribute>& attributes,
+                          const Values& inputs) {
+  const auto value_of = [&](std::string_view name) {
+    const auto* found = scope.find(name);
+    if (!found)
+      throw Error(Code::invalid_model, "nothing defines " + in_quotes(name) + ", which it names",
+                  "", "Put the node behind what it differentiates");
+    if (found->broken) throw Error(Code::cancelled, "a value that it names is broken");
+    return found->value;
+  };
+  Values named;
+  size_t count = 0;
+  Value* y = nullptr;
+  for (const std::string_view list : {"xs", "zs"})
+    for (const auto& attribute : attributes) {
+      if (attribute.name == "y") y = value_of(attribute.proto->text);
+      if (attribute.name != list) continue;
+      for (const auto& name : attribute.proto->texts) named.push_back(value_of(name));
+      if (list == "xs") count = named.size();
+    }
+  if (!y || count == 0 || named.size() != inputs.size())
+    throw Error(Code::invalid_model, "it must name y, and in xs and zs one value for each input");
+  return expand_gradient(scope.graph, y, named, inputs, count);
+}
+
 Values Importer::import_node(Scope& scope, const NodeProto& node, Values inputs) {
   const auto attributes = bind_attributes(scope, node);
   const auto domain = plain_domain(node.domain);
   if (const FunctionProto* function = find_function(node))
     return call_function(scope, node, *function, inputs);
   if (domain.empty() && node.type == "Constant") return {constant(scope, attributes)};
+  if (is_gradient(node)) return gradient(scope, attributes, inputs);
   const int64_t version = opset(opsets_of(scope), domain);
   const auto match = op_registry().match(domain, node.type, version);
   if (!match.rule) throw Error(Code::cancelled, "reported before");

@@ -63,6 +63,13 @@ std::string_view node_label(const NodeProto& node);
 
 Opsets read_opsets(const std::vector<OpsetId>& ids);
 
+/// Whether a node is the Gradient operator, which refers to values by name.
+bool is_gradient(const NodeProto& node);
+/// Its outputs: gradients of `y` with respect to the first `count` of `named`, where these have the
+/// values `given`.
+Values expand_gradient(Graph& graph, Value* y, const Values& named, const Values& given,
+                       size_t count);
+
 /// Reads one model; lives for one import_model call.
 class Importer {
  public:
@@ -85,6 +92,8 @@ class Importer {
   Values import_node(Scope& scope, const NodeProto& node, Values inputs);
   Values call_function(Scope& scope, const NodeProto& node, const FunctionProto& function,
                        const Values& inputs);
+  Values gradient(Scope& scope, const std::vector<BoundAttribute>& attributes,
+                  const Values& inputs);
   Value* constant(Scope& scope, const std::vector<BoundAttribute>& attributes);
   std::vector<BoundAttribute> bind_attributes(Scope& scope, const NodeProto& node) const;
 

@@ -54,6 +54,7 @@ int64_t Importer::opset(const Opsets& opsets, std::string_view domain) const {
 void Importer::check_node(const NodeProto& node, const Opsets& opsets) {
   const auto domain = plain_domain(node.domain);
   if (find_function(node) || (domain.empty() && node.type == "Constant")) return;
+  if (is_gradient(node)) return;
   const int64_t version = opset(opsets, domain);
   const std::string place = "node " + in_quotes(node_label(node)) + " (" + std::string(node.type) +
                             ", opset " + std::to_string(version) + ")";
