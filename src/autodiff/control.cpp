@@ -111,8 +111,9 @@ class Backward {
 
   /// `next` follow the states; `slices` are stacked as forward read them.
   Values finish(const Values& next, const Values& slices, const std::vector<Sequence>& like) {
-    Scan attrs{.states = static_cast<int64_t>(next.size()),
-               .scans = static_cast<int64_t>(sequences_.size())};
+    Scan attrs;
+    attrs.states = static_cast<int64_t>(next.size());
+    attrs.scans = static_cast<int64_t>(sequences_.size());
     Values in = initial_;
     for (const Sequence& sequence : sequences_) {
       in.push_back(sequence.whole);
@@ -156,13 +157,14 @@ int64_t entry(const std::vector<int64_t>& list, size_t i) { return i < list.size
 
 /// How a loop's node and body hang together, Scan and Loop alike.
 struct Parts {
-  size_t first_state, states;         ///< among the node's inputs
-  size_t first_capture;               ///< the same
-  size_t first_state_output;          ///< among the body's outputs
-  std::vector<Sequence> kept;         ///< sequences for the body's inputs before the captures
-  std::vector<size_t> state_of_kept;  ///< per kept one: the state that it is, or SIZE_MAX
-  std::vector<size_t> read_of_kept;   ///< per kept one: the node's input that it is, or SIZE_MAX
-  std::vector<std::pair<size_t, Sequence>> slopes;  ///< body output, gradient of its stack
+  size_t first_state = 0, states = 0;      ///< among the node's inputs
+  size_t first_capture = 0;                ///< the same
+  size_t first_state_output = 0;           ///< among the body's outputs
+  std::vector<Sequence> kept = {};         ///< sequences for the body's inputs before the captures
+  std::vector<size_t> state_of_kept = {};  ///< per kept one: the state that it is, or SIZE_MAX
+  std::vector<size_t> read_of_kept =
+      {};  ///< per kept one: the node's input that it is, or SIZE_MAX
+  std::vector<std::pair<size_t, Sequence>> slopes = {};  ///< body output, gradient of its stack
 };
 
 /// Gradients of states run backwards, those of captures add up, those of sequences are stacked.

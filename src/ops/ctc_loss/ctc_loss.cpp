@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/gradient.h"
 #include "ops/wide.h"
