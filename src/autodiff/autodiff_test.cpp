@@ -44,8 +44,8 @@ TEST(Gradients, OfControlFlow) { run(control_cases); }
 /// Each op has a gradient that a case checks, or a reason why it has none.
 TEST(Gradients, EveryOpIsCheckedOrHasAReason) {
   GradientCases cases;
-  for (const auto family :
-       {elementwise_cases, shape_cases, product_cases, window_cases, norm_cases, sequence_cases})
+  for (const auto family : {elementwise_cases, shape_cases, product_cases, window_cases, norm_cases,
+                            sequence_cases, signal_cases, control_cases})
     family(cases);
   std::set<const Op*> checked;
   for (const GradientCase& one : cases.all()) checked.insert(one.op);

@@ -210,7 +210,8 @@ Value* gradient_of(Graph& g, const Node& n, const EinsumEquation& e, const std::
   Value* out = g.add(Einsum{equation + "->" + letters(kept, all)}, in);
   if (!lone.empty()) out = g.add(Unsqueeze{}, {out, ints(g, lone)});
   // Sizes of 1 stood for larger ones of other operands.
-  return lone.empty() ? reduce_to(g, out, n.in[operand]) : expand_like(g, out, n.in[operand]);
+  if (lone.empty()) out = reduce_to(g, out, n.in[operand]);
+  return expand_like(g, out, n.in[operand]);
 }
 
 Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
