@@ -8,9 +8,9 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/norm/moments.h"
 #include "ops/norm/norm.h"
+#include "ops/norm/norm_gradient.h"
 #include "ops/parts.h"
 #include "ops/reduce/reduce.h"
-#include "ops/norm/norm_gradient.h"
 #include "ops/strided.h"
 #include "ops/wide.h"
 
