@@ -10,6 +10,7 @@
 #include "cli/train_report.h"
 #include "cli/yaml_flags.h"
 #include "onnx/exporter.h"
+#include "train/gradient_check.h"
 #include "train/plot.h"
 
 namespace dais::cli {
@@ -99,11 +100,36 @@ void start_folder(const CLI::App& command, const TrainFlags& flags, const onnx::
   write_file(folder / "flags.yaml", text);
 }
 
+/// 1 when a gradient differs from what the loss itself shows.
+int check_gradients(const onnx::Model& model, const TrainFlags& flags, const DataParts& parts) {
+  constexpr int64_t kSamples = 4;
+  constexpr double kLimit = 1e-5;
+  data::LoaderOptions options = training_loader(flags.data, *parts.training, flags.seed);
+  options.batch = std::min(options.batch, kSamples);
+  data::Loader loader(parts.training, options);
+  train::StepOptions step = flags.training(parts.training->description().task).step;
+  if (step.loss.kind == train::LossKind::detection) train::learn_anchors(*model.graph, step.loss);
+  const train::GradientCheck found = train::check_gradients(model, step, loader.next());
+  for (const auto& row : found.rows) {
+    if (flags.json)
+      std::printf("%s\n", json{{"parameter", row.parameter},
+                               {"by_gradient", row.by_gradient},
+                               {"by_difference", row.by_difference},
+                               {"error", row.error}}
+                              .dump()
+                              .c_str());
+    else
+      std::printf("%-32s %14.8g %14.8g  %.1e%s\n", row.parameter.c_str(), row.by_gradient,
+                  row.by_difference, row.error, row.error < kLimit ? "" : "  differs");
+  }
+  return found.worst < kLimit ? 0 : 1;
+}
+
 void run(CLI::App& command, TrainFlags& flags, int& status) {
   if (!flags.config.empty()) apply_yaml(command, flags.config);
   use_folder(command, flags);
   if (!flags.plot_rate.empty()) return plot_rate(flags);
-  if (flags.model.empty() || flags.out.empty())
+  if (flags.model.empty() || (flags.out.empty() && !flags.check_gradients))
     throw Error(Code::invalid_argument, "train needs a model and a folder to work in", "",
                 "Write: dais train model.onnx --data PATH --out FOLDER");
   listen_for_signals();
@@ -112,6 +138,10 @@ void run(CLI::App& command, TrainFlags& flags, int& status) {
   if (flags.replace_head > 0 && !resumes)
     train::replace_head(model, flags.replace_head, flags.seed);
   const DataParts parts = open_parts(flags.data, flags.seed);
+  if (flags.check_gradients) {
+    status = check_gradients(model, flags, parts);
+    return;
+  }
   const auto options = training_loader(flags.data, *parts.training, flags.seed);
   data::Loader loader(parts.training, options);
   std::unique_ptr<data::Loader> validation;

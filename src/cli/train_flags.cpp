@@ -78,6 +78,12 @@ void add_loop_flags(CLI::App& command, TrainFlags& f) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   option("--updates", f.updates, "Stop after so many updates");
+  option("--precision", f.precision, "Element type of products: fp32, bf16 or fp16")
+      ->capture_default_str();
+  command
+      .add_flag("--check-gradients", f.check_gradients,
+                "Only compare the gradients with differences of the loss, in f64")
+      ->group(kGroup);
   option("--accumulate", f.accumulate, "Batches whose mean gradient makes an update")
       ->check(CLI::PositiveNumber);
   option("--freeze", f.freeze, "Regular expression of tensors that stay as they are");
@@ -124,6 +130,7 @@ train::TrainOptions TrainFlags::training(data::Task task) const {
   options.step.freeze = freeze;
   options.step.seed = seed;
   options.step.threads = threads;
+  options.step.precision = train::precision_from_name(precision);
   options.step.accumulate = accumulate;
   options.step.open_lengths = task == data::Task::transcription;
   return options;

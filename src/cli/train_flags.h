@@ -13,7 +13,8 @@ struct TrainFlags {
   uint64_t seed = 0;
   int threads = 0, accumulate = 1;
   bool json = false;
-  std::string loss, optimiser = "sgd", policy = "fixed";
+  std::string loss, optimiser = "sgd", policy = "fixed", precision = "fp32";
+  bool check_gradients = false;
   train::LossOptions loss_options;
   train::OptimiserOptions optimiser_options;
   std::optional<double> rate, gamma, power;

@@ -182,6 +182,7 @@ class Evaluator::Body {
     auto graph = network_->clone();
     LossInputs in;
     in.outputs = graph->outputs;
+    in.input = graph->inputs.at(0);
     const Value& input = *graph->inputs.at(0);
     const Dim batch_size = input.type.ranked() ? input.type.shape->at(0) : Dim::symbol("batch");
     for (const auto& [name, tensor] : target_tensors(loss_, batch)) {

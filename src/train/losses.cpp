@@ -18,8 +18,9 @@ namespace {
   throw Error(Code::invalid_argument, problem, "--loss", remedy);
 }
 
+/// Losses are formed in f32, or in f64 where the network is.
 Term to_f32(Graph& g, Value* value) {
-  if (value->type.dtype == DType::f32) return {g, value};
+  if (value->type.dtype == DType::f32 || value->type.dtype == DType::f64) return {g, value};
   return {g, g.add(Cast{.to = DType::f32}, {value})};
 }
 
@@ -82,6 +83,15 @@ Term smooth_part(Graph& g, const Term& logs, const Scores& s, Value* weights,
   return total / Term(g, g.add(sum, in));
 }
 
+/// Targets in the shape of the outputs.
+Term shaped_target(Graph& g, const Term& output, Value* target) {
+  Term wanted(g, target);
+  if (target->type.dtype != output.value->type.dtype)
+    wanted = {g, g.add(Cast{.to = output.value->type.dtype}, {target})};
+  if (rank_of(wanted) == rank_of(output)) return wanted;
+  return {g, reshape_like(g, wanted, output)};
+}
+
 Term cross_entropy_of_shares(const Term& logs, const Term& shares) {
   Graph& g = *logs.graph;
   const Term each(g, g.add(ReduceSum{.keepdims = false}, {logs * shares, ints(g, {1})}));
@@ -101,7 +111,7 @@ Term cross_entropy(Graph& g, const LossOptions& options, const LossInputs& input
   const Term logs(g, g.add(LogSoftmax{.axis = 1}, {s.scores.value}));
   const double smoothing = options.label_smoothing;
   if (shares) {
-    Term wanted(g, s.target);
+    Term wanted = shaped_target(g, logs, s.target);
     if (smoothing > 0)
       wanted = wanted * (1 - smoothing) + smoothing / static_cast<double>(*classes.constant());
     return cross_entropy_of_shares(logs, wanted);
@@ -134,13 +144,6 @@ Term huber(const Term& difference, double delta) {
   return inner * (size - inner * 0.5);
 }
 
-/// Targets in the shape of the outputs.
-Term shaped_target(Graph& g, const Term& output, Value* target) {
-  const Term wanted = to_f32(g, target);
-  if (rank_of(wanted) == rank_of(output)) return wanted;
-  return {g, reshape_like(g, wanted, output)};
-}
-
 Term elementwise(Graph& g, const LossOptions& options, const LossInputs& inputs) {
   const Term output = to_f32(g, inputs.outputs.at(0));
   const Term target = shaped_target(g, output, inputs.target);
@@ -158,7 +161,9 @@ Term elementwise(Graph& g, const LossOptions& options, const LossInputs& inputs)
 /// all anchors, and smooth L1 of the boxes of those that have one.
 Term detection(Graph& g, const LossOptions& options, const LossInputs& inputs) {
   const Term boxes = to_f32(g, inputs.outputs.at(0)), scores = to_f32(g, inputs.outputs.at(1));
-  const Term wanted(g, inputs.target), classes(g, inputs.classes), counts(g, inputs.counts);
+  const Term wanted = shaped_target(g, boxes, inputs.target);
+  const Term classes = shaped_target(g, scores, inputs.classes);
+  const Term counts(g, g.add(Cast{.to = boxes.value->type.dtype}, {inputs.counts}));
   const Term p = apply<Sigmoid>(scores);
   const Term miss = p + classes - p * classes * 2;  // 1 - p_t
   const Term alpha = classes * (2 * options.focal_alpha - 1) + (1 - options.focal_alpha);

@@ -46,6 +46,7 @@ struct LossInputs {
   Value* classes = nullptr;         ///< detection: f32 [N, A, C], 1 for the class of each anchor
   Value* counts = nullptr;          ///< detection: f32 [N, A], 1 for anchors that have a box
   Value* input_lengths = nullptr;   ///< ctc: i64 [N]
+  Value* input = nullptr;           ///< ctc: the network's input, [N, T, F] or [N, 1, F, T]
   Value* target_lengths = nullptr;  ///< ctc: i64 [N]
 
   /// The member that a target tensor of that name goes to.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -60,13 +61,18 @@ class TrainingStep::Body {
     const bool several = options.accumulate > 1;
     main_ = compile_part(sample, several ? StepPart::finish : StepPart::whole);
     if (several) gather_ = compile_part(sample, StepPart::gather);
+    if (options.precision == Precision::fp16) {
+      place_.emplace("loss_scale", memory_.size());
+      memory_.emplace_back("loss_scale", LossScale::initial());
+      scale_.emplace(memory_.back().second);
+    }
   }
 
   Part compile_part(const data::Batch& sample, StepPart part) {
     StepGraph built = build_step(model_, options_, sample, part);
     Part out;
     out.results = built.results;
-    out.first_state = built.data_inputs + built.target_inputs + 3;
+    out.first_state = built.data_inputs + built.target_inputs + StepGraph::kControls;
     if (part != StepPart::gather) parameters_ = built.parameters;
     for (const StateEntry& entry : built.states) {
       out.state_of_input.push_back(static_cast<int>(memory_of(entry)));
@@ -104,6 +110,7 @@ class TrainingStep::Body {
     inputs.push_back(Tensor::scalar(update));
     inputs.push_back(Tensor::scalar(static_cast<float>(rate)));
     inputs.push_back(Tensor::scalar(apply));
+    inputs.push_back(Tensor::scalar(static_cast<float>(scale_ ? scale_->factor() : 1)));
     for (size_t i = 0; i < part.state_of_input.size(); ++i) {
       const Tensor& memory = memory_[static_cast<size_t>(part.state_of_input[i])].second;
       inputs.push_back(part.changes[i] ? Datum() : Datum(memory));
@@ -124,6 +131,10 @@ class TrainingStep::Body {
     out.finite = std::isfinite(out.loss) && std::isfinite(squared);
     out.updated = ends && tensor(2).to_double() != 0;
     if (apply) gathered_ = ends ? 0 : gathered_ + 1;
+    if (scale_ && apply && ends && std::isfinite(out.loss)) {
+      out.overflowed = !out.finite;
+      out.finite = scale_->follow(out.finite) || out.finite;
+    }
     return out;
   }
 
@@ -132,6 +143,7 @@ class TrainingStep::Body {
   const onnx::Model& model_;
   StepOptions options_;
   Part main_, gather_;
+  std::optional<LossScale> scale_;
   int gathered_ = 0;
   size_t parameters_ = 0;
   std::vector<NamedTensor> memory_;

@@ -6,6 +6,7 @@
 #include "data/loader.h"
 #include "runtime/session.h"
 #include "train/losses.h"
+#include "train/precision.h"
 #include "train/safetensors.h"
 #include "train/training_form.h"
 
@@ -16,7 +17,8 @@ struct StepOptions {
   OptimiserOptions optimiser;
   std::string freeze;
   uint64_t seed = 0;
-  int threads = 0;            ///< 0: all usable cores
+  int threads = 0;  ///< 0: all usable cores
+  Precision precision = Precision::fp32;
   int accumulate = 1;         ///< batches whose mean gradient makes one update
   bool open_lengths = false;  ///< only the batch size is fixed, other open sizes vary
   Optimize optimize = Optimize::full;
@@ -27,6 +29,7 @@ struct Outcome {
   double loss = 0;
   double gradient_norm = 0;  ///< of the update's gradient, before clipping; 0 between updates
   bool updated = false;      ///< false between updates, and when the gradient was not finite
+  bool overflowed = false;   ///< fp16: the update was left out and the loss scale lowered
   bool finite = true;        ///< loss and gradient norm are numbers
 };
 

@@ -56,9 +56,11 @@ class StepBuilder {
   StepGraph run() {
     form();
     Graph& g = *out_.graph;
+    lower_precision(g, options_.precision);
     Value* loss = add_loss(g, options_.loss, targets(g.outputs));
     rate_ = g.add_input(Type::tensor(DType::f32, Dims{}), "learning_rate");
     apply_ = g.add_input(Type::tensor(DType::boolean, Dims{}), "apply");
+    scale_ = g.add_input(Type::tensor(DType::f32, Dims{}), "loss_scale");
     // As outputs of the graph they stay known when autodiff takes nodes apart.
     for (const StateEntry& entry : form_.statistics)
       if (entry.after) g.outputs.push_back(entry.after);
@@ -74,6 +76,26 @@ class StepBuilder {
     update(trained, loss);
     finish(network, loss);
     return std::move(out_);
+  }
+
+  GradientGraph gradients_only() {
+    form();
+    Graph& g = *out_.graph;
+    Value* loss = add_loss(g, options_.loss, targets(g.outputs));
+    g.outputs = {loss};
+    const auto trained = gradients(loss);
+    Values inputs = form_.data;
+    inputs.insert(inputs.end(), targets_.begin(), targets_.end());
+    inputs.push_back(form_.step);
+    for (const auto* entries : {&used_, &unused_, &form_.statistics})
+      for (const StateEntry& entry : *entries) inputs.push_back(entry.before);
+    for (const Trained& one : trained) g.outputs.push_back(one.gradient);
+    DAIS_CHECK(inputs.size() == g.inputs.size());
+    g.inputs = std::move(inputs);
+    g.remove_dead();
+    GradientGraph out{std::move(out_.graph), used_, unused_};
+    out.fixed.insert(out.fixed.end(), form_.statistics.begin(), form_.statistics.end());
+    return out;
   }
 
  private:
@@ -98,6 +120,7 @@ class StepBuilder {
   LossInputs targets(const Values& network) {
     LossInputs in;
     in.outputs = network;
+    in.input = form_.data[0];
     const auto tensors = target_tensors(options_.loss, sample_);
     out_.target_inputs = tensors.size();
     for (const auto& [name, tensor] : tensors) {
@@ -113,7 +136,13 @@ class StepBuilder {
   std::vector<Trained> gradients(Value* loss) {
     Values wrt;
     for (const StateEntry& entry : form_.parameters) wrt.push_back(entry.before);
-    const Values found = append_gradients(*out_.graph, loss, wrt);
+    Graph& g = *out_.graph;
+    const bool scaled = options_.precision == Precision::fp16;
+    if (scaled) loss = Term(g, loss) * Term(g, scale_);
+    Values found = append_gradients(g, loss, wrt);
+    if (scaled)
+      for (Value*& gradient : found)
+        if (gradient) gradient = Term(g, gradient) / Term(g, scale_);
     std::vector<Trained> out;
     for (size_t i = 0; i < found.size(); ++i) {
       if (found[i]) out.push_back({form_.parameters[i].name, wrt[i], found[i]});
@@ -171,7 +200,7 @@ class StepBuilder {
     // The signature's order, whatever order the inputs were made in.
     Values inputs = form_.data;
     inputs.insert(inputs.end(), targets_.begin(), targets_.end());
-    inputs.insert(inputs.end(), {form_.step, rate_, apply_});
+    inputs.insert(inputs.end(), {form_.step, rate_, apply_, scale_});
     for (const StateEntry& entry : out_.states) {
       if (entry.after) {
         out_.pairs.push_back({inputs.size(), g.outputs.size()});
@@ -193,7 +222,7 @@ class StepBuilder {
   Updates updates_;
   std::vector<StateEntry> used_, unused_, sums_;
   Values targets_;
-  Value *rate_ = nullptr, *apply_ = nullptr, *apply_and_finite_ = nullptr;
+  Value *rate_ = nullptr, *apply_ = nullptr, *scale_ = nullptr, *apply_and_finite_ = nullptr;
 };
 
 }  // namespace
@@ -213,6 +242,11 @@ std::vector<NamedTensor> target_tensors(const LossOptions& loss, const data::Bat
     out.emplace_back("target_lengths", batch.target_lengths);
   }
   return out;
+}
+
+GradientGraph build_gradients(const onnx::Model& model, const StepOptions& options,
+                              const data::Batch& sample) {
+  return StepBuilder(model, options, sample, StepPart::whole).gradients_only();
 }
 
 StepGraph build_step(const onnx::Model& model, const StepOptions& options,

@@ -3,9 +3,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "onnx/exporter.h"
+#include "train/plot.h"
 
 namespace dais::train {
 namespace {
@@ -39,7 +43,10 @@ std::string TrainRecord::text() const {
            {"epoch", epoch},
            {"stale", stale},
            {"interval", mean_json(interval)}};
-  if (best) out["best"] = *best;
+  if (best) {
+    out["best"] = *best;
+    out["best_update"] = best_update;
+  }
   return out.dump();
 }
 
@@ -52,7 +59,10 @@ TrainRecord TrainRecord::parse(const std::string& text) {
     out.loader = in.at("loader").get<std::string>();
     out.epoch = in.at("epoch").get<double>();
     out.stale = in.at("stale").get<int64_t>();
-    if (in.contains("best")) out.best = in.at("best").get<double>();
+    if (in.contains("best")) {
+      out.best = in.at("best").get<double>();
+      out.best_update = in.at("best_update").get<int64_t>();
+    }
     const json& interval = in.at("interval");
     if (const double weight = interval.at(1).get<double>(); weight > 0)
       out.interval.add(interval.at(0).get<double>() / weight, weight);
@@ -80,6 +90,36 @@ void TrainLog::write_validation(int64_t update, double epoch, const Evaluation& 
   for (const auto& [name, value] : evaluation.values)
     tagged.emplace_back("validation/" + name, value);
   events_.write(update, tagged);
+}
+
+void write_curves(const std::filesystem::path& folder, const std::string& metric) {
+  std::map<std::string, Curve> curves;
+  std::ifstream file(folder / "metrics.csv");
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::istringstream cells(line);
+    std::string cell;
+    double step = 0;
+    for (size_t i = 0; i < kColumns.size() && std::getline(cells, cell, ','); ++i) {
+      if (cell.empty()) continue;
+      const double value = std::strtod(cell.c_str(), nullptr);
+      if (i == 0) step = value;
+      curves[kColumns[i]].x.push_back(step);
+      curves[kColumns[i]].y.push_back(value);
+    }
+  }
+  const auto named = [&](const std::string& name, const char* column) {
+    Curve curve = curves[column];
+    curve.name = name;
+    return curve;
+  };
+  std::vector<Chart> charts{
+      {"loss", "update", {named("training", "loss"), named("validation", "validation_loss")}}};
+  if (!metric.empty() && metric != "loss")
+    charts.push_back({metric, "update", {named("validation", "validation_score")}});
+  charts.push_back({"learning rate", "update", {named("", "learning_rate")}});
+  write_charts(folder / "curves.png", charts);
 }
 
 std::map<std::string, Tensor> weights_of(const std::vector<NamedTensor>& tensors) {

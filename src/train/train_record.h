@@ -21,6 +21,7 @@ struct TrainRecord {
   std::string loader;  ///< its position
   double epoch = 0;
   std::optional<double> best;  ///< score
+  int64_t best_update = 0;     ///< the update that it belongs to
   int64_t stale = 0;           ///< validations since
   Mean interval;               ///< loss since the last row of the log
 
@@ -40,6 +41,9 @@ class TrainLog {
   CsvLog csv_;
   EventWriter events_;
 };
+
+/// Draws metrics.csv of a training's folder as curves.png: loss, score and learning rate.
+void write_curves(const std::filesystem::path& folder, const std::string& metric);
 
 /// A checkpoint's tensors as what belongs into the network's file (see TrainingStep::weights).
 std::map<std::string, Tensor> weights_of(const std::vector<NamedTensor>& tensors);

@@ -52,6 +52,7 @@ class Trainer {
 
  private:
   void prepare() {
+    warnings_ = check_data(model_, loader_.dataset(), options_.step.loss.kind);
     const data::Batch sample = loader_.next();
     loader_.seek_epoch(0);
     step_options_ = options_.step;
@@ -87,7 +88,7 @@ class Trainer {
     }
     out.arena_bytes = step_->arena_bytes();
     out.epoch_seconds = out.step_seconds * static_cast<double>(out.steps_per_epoch);
-    out.warnings = check_data(model_, loader_.dataset(), options_.step.loss.kind);
+    out.warnings = warnings_;
     return out;
   }
 
@@ -98,6 +99,8 @@ class Trainer {
   void resume() {
     const auto found = checkpoints_.newest(
         [&](const Error& error) { reporter_.warned(std::string("passed over: ") + error.what()); });
+    // Killed before its first checkpoint, a training begins anew.
+    if (!found && checkpoints_.updates().empty()) return reporter_.resumed(0, true, {});
     if (!found)
       throw Error(Code::not_found, "there is no whole checkpoint to resume from",
                   checkpoints_.path().string(), "Start the training anew");
@@ -106,6 +109,8 @@ class Trainer {
     loader_.seek(record.loader);
     record_ = record;
     update_ = found->update;
+    // Killed between a checkpoint and the note that it is the best.
+    if (record.best && record.best_update == update_) checkpoints_.set_best(update_, *record.best);
     const std::string other = record.machine.difference(machine());
     reporter_.resumed(update_, other.empty(), other);
   }
@@ -116,6 +121,7 @@ class Trainer {
       const data::Batch batch = loader_.next();
       const Outcome outcome = step_->run(batch, rate, update_);
       if (!outcome.finite) diverged(batch, rate, outcome);
+      if (outcome.overflowed) ++overflows_;
       record_.interval.add(outcome.loss, static_cast<double>(batch.size()));
       samples_ += batch.size();
       epoch_ended_ |= batch.last_of_epoch;
@@ -190,6 +196,9 @@ class Trainer {
                           {"gradient_norm", norm_},
                           {"samples_per_second", progress_.samples_per_second},
                           {"wait_share", progress_.wait_share}});
+    if (overflows_ > 0)
+      reporter_.warned(std::to_string(std::exchange(overflows_, 0)) +
+                       " updates left out: the loss scale was too large for their gradients");
     record_.interval = Mean();
   }
 
@@ -197,7 +206,10 @@ class Trainer {
     Evaluator evaluator(model_, options_.step.loss, step_->weights(), threads());
     const Evaluation found = evaluator.run(*validation_);
     const bool best = !record_.best || found.better_than(*record_.best);
-    if (best) record_.best = found.score;
+    if (best) {
+      record_.best = found.score;
+      record_.best_update = update_;
+    }
     record_.stale = best ? 0 : record_.stale + 1;
     best_now_ = best;
     last_ = found;
@@ -240,6 +252,7 @@ class Trainer {
     out.loss = progress_.loss;
     out.last = last_;
     out.best = checkpoints_.best();
+    write_curves(options_.folder, progress_.metric);
     if (ending == Ending::stopped) return out;
     out.model = options_.folder / "trained.onnx";
     const bool use_best = validation_ && out.best;
@@ -260,11 +273,13 @@ class Trainer {
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<TrainLog> log_;
   StepOptions step_options_;
+  std::vector<std::string> warnings_;
   Schedule schedule_;
   TrainRecord record_;
   Progress progress_;
   std::optional<Evaluation> last_;
   int64_t update_ = 0, updates_ = 0, first_update_ = 0, samples_ = 0;
+  int64_t overflows_ = 0;
   double norm_ = 0, rate_ = 0;
   bool epoch_ended_ = false, best_now_ = false;
   Clock::time_point start_, reported_, saved_;

@@ -11,7 +11,7 @@
 namespace dais::train {
 
 /// One training from start to end. Folder layout: model.onnx (the network as it started),
-/// checkpoints/, metrics.csv, events.out.tfevents.*, trained.onnx at the end.
+/// checkpoints/, metrics.csv, events.out.tfevents.*; at the end curves.png and trained.onnx.
 struct TrainOptions {
   std::filesystem::path folder;
   int64_t epochs = 10;

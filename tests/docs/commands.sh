@@ -12,6 +12,8 @@ mkdir -p "$folder/bin" "$folder/cases/test_fashion"
 ln -s "$dais" "$folder/bin/dais"
 cp "$model" "$folder/model.onnx"
 cp "$model" "$folder/other.onnx"
+awk 'BEGIN { print "a,b,label"; for (i = 0; i < 400; ++i) { a = i % 2; b = int(i / 2) % 2
+  print a "," b "," (a == b ? "same" : "other") } }' >"$folder/table.csv"
 cd "$folder"
 PATH=$folder/bin:$PATH
 failed=0 count=0

@@ -1,0 +1,134 @@
+#include "train/precision.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "ops/cast/cast.h"
+
+namespace dais::train {
+namespace {
+
+const std::vector<std::string> kNames{"fp32", "bf16", "fp16"};
+
+constexpr double kFirstFactor = 65536, kLeastFactor = 1.0 / 16384, kLargestFactor = 1 << 24;
+constexpr double kCalmUpdates = 2000;
+
+class Lowering {
+ public:
+  Lowering(Graph& graph, DType narrow) : g_(graph), narrow_(narrow) {}
+
+  void run() {
+    std::vector<Node*> nodes;
+    for (const auto& node : g_.nodes()) nodes.push_back(node.get());
+    for (Node* node : nodes)
+      if (multiplies(*node) || (follows(*node) && reads_narrow(*node))) lower(*node);
+  }
+
+ private:
+  static bool multiplies(const Node& node) {
+    static const std::unordered_set<std::string_view> names{
+        "conv",   "conv_transpose", "gemm", "mat_mul", "matmul",
+        "einsum", "lstm",           "gru",  "rnn",     "attention"};
+    return names.contains(node.op->name);
+  }
+
+  static bool follows(const Node& node) {
+    static const std::unordered_set<std::string_view> names{"relu",         "leaky_relu",
+                                                            "gelu",         "sigmoid",
+                                                            "tanh",         "swish",
+                                                            "hard_swish",   "add",
+                                                            "mul",          "sub",
+                                                            "max_pool",     "transpose",
+                                                            "reshape",      "flatten",
+                                                            "squeeze",      "unsqueeze",
+                                                            "concat",       "split",
+                                                            "slice",        "gather",
+                                                            "identity",     "clip",
+                                                            "elu",          "global_average_pool",
+                                                            "average_pool", "stepped_dropout"};
+    return names.contains(node.op->name);
+  }
+
+  bool is_real(const Value* value) const { return value && value->type.dtype == DType::f32; }
+
+  /// Every f32 operand but small constants is a widened 16-bit value.
+  bool reads_narrow(const Node& node) const {
+    bool any = false;
+    for (const Value* value : node.in) {
+      if (!is_real(value)) continue;
+      if (narrow_of_.contains(value))
+        any = true;
+      else if (!value->constant())
+        return false;
+    }
+    return any;
+  }
+
+  Value* narrowed(Value* value, Node& reader) {
+    const auto [found, added] = narrow_of_.emplace(value, nullptr);
+    if (!added) return found->second;
+    Graph::InsertBefore place(g_, &reader);
+    return found->second = g_.add(Cast{.to = narrow_}, {value});
+  }
+
+  void lower(Node& node) {
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if (is_real(node.in[i])) g_.set_input(node, i, narrowed(node.in[i], node));
+    g_.infer(node);
+    Node* behind = g_.next(node);
+    for (Value* out : node.outs) {
+      if (out->type.dtype != narrow_) continue;
+      Graph::InsertBefore place(g_, behind);
+      const auto users = out->users();
+      const bool is_result = g_.is_output(out);
+      if (users.empty() && !is_result) continue;
+      Value* wide = g_.add(Cast{.to = DType::f32}, {out});
+      for (const Use& use : users) g_.set_input(*use.node, use.index, wide);
+      if (is_result) std::replace(g_.outputs.begin(), g_.outputs.end(), out, wide);
+      narrow_of_[wide] = out;
+    }
+  }
+
+  Graph& g_;
+  DType narrow_;
+  std::unordered_map<const Value*, Value*> narrow_of_;  ///< f32 values in 16 bits
+};
+
+}  // namespace
+
+Precision precision_from_name(std::string_view name) {
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end())
+    throw Error(Code::invalid_argument, "'" + std::string(name) + "' is no precision",
+                "--precision", "Use fp32, bf16 or fp16");
+  return static_cast<Precision>(found - kNames.begin());
+}
+
+std::string_view precision_name(Precision precision) {
+  return kNames[static_cast<size_t>(precision)];
+}
+
+void lower_precision(Graph& graph, Precision precision) {
+  if (precision == Precision::fp32) return;
+  Lowering(graph, precision == Precision::bf16 ? DType::bf16 : DType::f16).run();
+}
+
+Tensor LossScale::initial() { return Tensor::of<double>({2}, {kFirstFactor, 0}); }
+
+bool LossScale::follow(bool finite) {
+  const auto held = held_.data<double>();
+  if (!finite) {
+    held[0] /= 2;
+    held[1] = 0;
+    return held[0] >= kLeastFactor;
+  }
+  if (++held[1] >= kCalmUpdates) {
+    held[0] = std::min(held[0] * 2, kLargestFactor);
+    held[1] = 0;
+  }
+  return true;
+}
+
+}  // namespace dais::train

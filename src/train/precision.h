@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace dais::train {
+
+/// The element type of products. Weights, moments, norms, losses and updates are always f32.
+enum class Precision : uint8_t {
+  fp32,
+  bf16,
+  fp16,  ///< with a factor on the loss that keeps small gradients from vanishing
+};
+Precision precision_from_name(std::string_view name);
+std::string_view precision_name(Precision precision);
+
+/// Lets convolutions, matrix products, recurrent layers and attention of a training form read and
+/// write the 16-bit type, with casts around them; what only moves, adds or bends elements between
+/// them follows. f32 changes nothing.
+void lower_precision(Graph& graph, Precision precision);
+
+/// The factor of fp16: halved when a gradient overflows, doubled after many updates without.
+class LossScale {
+ public:
+  /// `held` keeps the state: f64 [2], the factor and the updates since it changed.
+  explicit LossScale(Tensor held) : held_(std::move(held)) {}
+  static Tensor initial();
+  double factor() const { return held_.data<double>()[0]; }
+  /// After an update; false when the factor has fallen so low that the gradient itself is bad.
+  bool follow(bool finite);
+
+ private:
+  Tensor held_;
+};
+
+}  // namespace dais::train

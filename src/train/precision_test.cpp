@@ -1,0 +1,88 @@
+#include "train/precision.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/philox.h"
+#include "dais/nn.h"
+#include "train/gradient_check.h"
+
+namespace dais::train {
+namespace {
+
+data::Batch images(int64_t count) {
+  const Philox random(4);
+  data::Batch out;
+  out.input = Tensor(DType::f32, {count, 1, 8, 8});
+  out.target = Tensor(DType::i64, {count});
+  uint64_t at = 0;
+  for (float& x : out.input.data<float>()) x = static_cast<float>(random.normal(at++));
+  for (int64_t i = 0; i < count; ++i) {
+    out.target.data<int64_t>()[static_cast<size_t>(i)] = i % 3;
+    // A bright corner tells the class.
+    out.input.data<float>()[static_cast<size_t>(i * 64 + i % 3)] += 4;
+    out.indices.push_back(i);
+  }
+  return out;
+}
+
+onnx::Model network(double dropout = 0) {
+  nn::Network net("small", 3);
+  nn::Value x = net.image(1, 8, 8);
+  x = nn::relu(nn::batch_norm(nn::conv(x, 4, {.padding = 1})));
+  x = nn::max_pool(x);
+  x = nn::dropout(nn::flatten(x), dropout);
+  net.output("logits", nn::linear(x, 3));
+  const auto bytes = net.onnx();
+  return onnx::import_model(Bytes(bytes));
+}
+
+TEST(Precision, SixteenBitsLearnWithFullWeights) {
+  const onnx::Model model = network();
+  const data::Batch batch = images(24);
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    SCOPED_TRACE(precision_name(precision));
+    StepOptions options;
+    options.precision = precision;
+    options.threads = 1;
+    options.optimiser.momentum = 0.9;
+    TrainingStep step(model, options, batch);
+    double first = 0, last = 0;
+    for (int i = 0; i < 40; ++i) {
+      const Outcome outcome = step.run(batch, 0.05, i);
+      ASSERT_TRUE(outcome.finite || outcome.overflowed);
+      last = outcome.loss;
+      if (i == 0) first = last;
+    }
+    EXPECT_LT(last, 0.2 * first);
+    for (const auto& [name, tensor] : step.weights()) {
+      if (name != "loss_scale") {
+        EXPECT_EQ(tensor.dtype(), DType::f32) << name;
+      }
+    }
+  }
+}
+
+TEST(Precision, LossScaleFallsAndRises) {
+  LossScale scale(LossScale::initial());
+  EXPECT_EQ(scale.factor(), 65536);
+  EXPECT_TRUE(scale.follow(false));
+  EXPECT_EQ(scale.factor(), 32768);
+  for (int i = 0; i < 2000; ++i) scale.follow(true);
+  EXPECT_EQ(scale.factor(), 65536);
+  bool goes_on = true;
+  for (int i = 0; i < 60 && goes_on; ++i) goes_on = scale.follow(false);
+  EXPECT_FALSE(goes_on);
+}
+
+TEST(GradientCheck, AgreesWithDifferences) {
+  const onnx::Model model = network(0.25);
+  const GradientCheck found = check_gradients(model, {}, images(4));
+  EXPECT_EQ(found.rows.size(), 7u);
+  for (const auto& row : found.rows) EXPECT_LT(row.error, 1e-5) << row.parameter;
+  EXPECT_GT(std::fabs(found.rows.back().by_gradient), 1e-4);
+}
+
+}  // namespace
+}  // namespace dais::train
