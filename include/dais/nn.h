@@ -119,7 +119,7 @@ class Network {
   /// A tensor that stays as it is while training.
   Value constant(Tensor tensor, std::string name = {});
   void output(std::string name, Value value);
-  /// A remark in the file (ONNX metadata), such as "dais.task" = "classify".
+  /// A remark in the file (ONNX metadata), such as "dais.task" = "classification".
   void note(std::string key, std::string text);
 
   /// In the order in which they were made.

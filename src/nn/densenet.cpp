@@ -57,7 +57,7 @@ Network DenseNet::build(uint64_t seed) const {
   require_image(input, 8);
   Network net("densenet121", seed);
   const Value x = global_average_pool(features(image_input(net, input), *this));
-  return finish(std::move(net), "classify",
+  return finish(std::move(net), "classification",
                 linear(x, classes, {.bias_init = Init::constant(0), .name = "classifier"}));
 }
 

@@ -57,7 +57,7 @@ Network GoogLeNet::build(uint64_t seed) const {
   x = inception(x, {"inception5a", 256, 160, 320, 32, 128, 128});
   x = inception(x, {"inception5b", 384, 192, 384, 48, 128, 128});
   x = nn::dropout(global_average_pool(x), dropout);
-  return finish(std::move(net), "classify",
+  return finish(std::move(net), "classification",
                 linear(x, classes, {.init = Init::truncated_normal(0.01), .name = "fc"}));
 }
 

@@ -58,7 +58,7 @@ Network MobileNet::build(uint64_t seed) const {
                   numbered("features", place));
   x = nn::dropout(global_average_pool(x), dropout);
   return finish(
-      std::move(net), "classify",
+      std::move(net), "classification",
       linear(x, classes,
              {.init = Init::normal(0.01), .bias_init = Init::constant(0), .name = "classifier.1"}));
 }
@@ -121,7 +121,7 @@ Network EfficientNet::build(uint64_t seed) const {
   }
   x = efficient_unit(x, 4 * scaled_channels(320, scale), {.kernel = 1}, "features.8");
   x = nn::dropout(global_average_pool(x), dropout);
-  return finish(std::move(net), "classify",
+  return finish(std::move(net), "classification",
                 linear(x, classes,
                        {.init = Init::uniform(1 / std::sqrt(static_cast<double>(classes))),
                         .bias_init = Init::constant(0),

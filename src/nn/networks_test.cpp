@@ -4,13 +4,11 @@
 
 #include <cmath>
 
-#include "dais/model.h"
 #include "nn/flags.h"
+#include "nn/small_networks_test.h"
 
 namespace dais::nn {
 namespace {
-
-using Values = std::map<std::string, std::string>;
 
 struct Count {
   const char* name;
@@ -41,56 +39,6 @@ TEST(Networks, HaveThePublishedNumberOfParameters) {
     EXPECT_EQ(recipe(count.name).build({}, 0).parameter_count(), count.parameters) << count.name;
 }
 
-/// Settings under which a network runs in no time, and its inputs' open sizes.
-struct Small {
-  const char* name;
-  Values values;
-  int64_t length = 0;
-};
-
-const std::vector<Small>& small_networks() {
-  static const std::vector<Small> all{
-      {"mlp", {{"hidden", "16"}}},
-      {"lenet5", {}},
-      {"alexnet", {{"input", "3x63x63"}, {"classes", "5"}}},
-      {"vgg11", {{"input", "3x32x32"}, {"width", "4"}, {"classes", "5"}}},
-      {"vgg16", {{"input", "3x32x32"}, {"width", "4"}, {"batch-norm", "true"}}},
-      {"googlenet", {{"input", "3x32x32"}, {"classes", "5"}}},
-      {"resnet18", {{"input", "3x32x32"}, {"width", "8"}, {"classes", "5"}}},
-      {"resnet34", {{"input", "1x72x72"}, {"width", "4"}, {"classes", "5"}}},
-      {"resnet50", {{"input", "3x32x32"}, {"width", "4"}, {"classes", "5"}}},
-      {"mobilenet-v2", {{"input", "3x32x32"}, {"scale", "0.25"}, {"classes", "5"}}},
-      {"efficientnet-b0", {{"input", "3x32x32"}, {"scale", "0.25"}, {"classes", "5"}}},
-      {"densenet121", {{"input", "3x32x32"}, {"blocks", "2,2"}, {"growth", "4"}}},
-      {"vit-tiny", {{"input", "3x32x32"}, {"patch", "8"}, {"width", "24"}, {"layers", "2"}}},
-      {"unet", {{"input", "3x32x32"}, {"width", "4"}, {"depth", "2"}}},
-      {"ssd", {{"input", "3x64x64"}, {"width", "4"}, {"classes", "3"}}},
-      {"lstm", {{"hidden", "8"}, {"layers", "2"}, {"bidirectional", "true"}}, 6},
-      {"gru", {{"hidden", "8"}, {"features", "5"}}, 6},
-      {"lstm-lm", {{"hidden", "8"}, {"width", "8"}}, 6},
-      {"deepspeech2", {{"features", "20"}, {"channels", "2"}, {"hidden", "8"}}, 30},
-      {"bert-tiny", {{"vocab", "50"}, {"width", "16"}, {"heads", "2"}, {"pairs", "true"}}, 6},
-      {"gpt-tiny", {{"vocab", "50"}, {"width", "16"}, {"heads", "2"}, {"tied", "true"}}, 6},
-  };
-  return all;
-}
-
-Tensor input_for(const ValueInfo& info, const Small& small) {
-  Shape shape;
-  for (size_t i = 0; i < info.shape->size(); ++i) {
-    const int64_t size = (*info.shape)[i];
-    shape.push_back(size >= 0 ? size : i == 0 ? 2 : small.length);
-  }
-  Tensor out(info.dtype, shape);
-  for (int64_t i = 0; i < out.elements(); ++i) {
-    if (info.dtype == DType::i64)
-      out.storage<int64_t>()[i] = (i * 7) % 2;
-    else
-      out.storage<float>()[i] = std::sin(0.37f * static_cast<float>(i));
-  }
-  return out;
-}
-
 class SmallNetworks : public testing::TestWithParam<Small> {};
 
 TEST_P(SmallNetworks, LoadBackAndRunAlikeOnPlainLoopsAndOnKernels) {
@@ -100,8 +48,8 @@ TEST_P(SmallNetworks, LoadBackAndRunAlikeOnPlainLoopsAndOnKernels) {
   InferenceSession plain = model.compile({.optimize = Optimize::off}).session();
   InferenceSession tuned = model.compile().session();
   for (const ValueInfo& info : model.inputs()) {
-    plain.set(info.name, input_for(info, small));
-    tuned.set(info.name, input_for(info, small));
+    plain.set(info.name, input_for(info.dtype, *info.shape, small));
+    tuned.set(info.name, input_for(info.dtype, *info.shape, small));
   }
   plain.run();
   tuned.run();
@@ -121,11 +69,7 @@ TEST_P(SmallNetworks, LoadBackAndRunAlikeOnPlainLoopsAndOnKernels) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, SmallNetworks, testing::ValuesIn(small_networks()),
-                         [](const auto& info) {
-                           std::string name = info.param.name;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& info) { return test_name(info.param); });
 
 TEST(Networks, EverySmallOneIsARecipeAndEveryFamilyIsRun) {
   for (const Recipe& each : recipes()) {
@@ -147,7 +91,7 @@ std::string message_of(const std::function<void()>& body) {
   return "";
 }
 
-void expect_message(const std::string& name, const Values& values, const std::string& part) {
+void expect_message(const std::string& name, const Settings& values, const std::string& part) {
   const std::string message = message_of([&] { recipe(name).build(values, 0); });
   EXPECT_NE(message.find(part), std::string::npos) << name << ": " << message;
 }

@@ -94,10 +94,10 @@ TEST(Network, WritesInferenceFormWithWhatTrainingNeedsToKnow) {
   Value x = net.image(3, 8, 8);
   x = dropout(relu6(batch_norm(conv(x, 4))), 0.25);
   net.output("logits", linear(global_average_pool(x), 2));
-  net.note("dais.task", "classify");
+  net.note("dais.task", "classification");
   const std::vector<uint8_t> bytes = net.onnx();
   const onnx::Model model = onnx::import_model(bytes);
-  EXPECT_EQ(model.metadata.at("dais.task"), "classify");
+  EXPECT_EQ(model.metadata.at("dais.task"), "classification");
   const std::string fixed = " " + model.metadata.at("dais.fixed") + " ";
   for (const char* name : {"batch_norm1.running_mean", "batch_norm1.running_var", "dropout1.ratio"})
     EXPECT_NE(fixed.find(std::string(" ") + name + " "), std::string::npos) << fixed;

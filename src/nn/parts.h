@@ -20,7 +20,8 @@ struct ConvNorm {
 };
 Value conv_norm(Value x, int64_t channels, ConvNorm options);
 
-/// Marks what the outputs mean, for training: "classify", "segment", "detect", "next_token", "ctc".
+/// Marks what the outputs mean, for training: "classification", "segmentation", "detection",
+/// "next_token", "transcription".
 Network finish(Network net, const char* task, Value logits);
 
 /// The multiple of 8 nearest to channels * scale, and not below nine tenths of it.

@@ -11,7 +11,7 @@ Network Mlp::build(uint64_t seed) const {
   Value x = image_input(net, input);
   if (x.rank() > 2) x = flatten(x);
   for (const int64_t size : hidden) x = nn::dropout(relu(linear(x, size)), dropout);
-  return finish(std::move(net), "classify", linear(x, classes));
+  return finish(std::move(net), "classification", linear(x, classes));
 }
 
 Network LeNet::build(uint64_t seed) const {
@@ -27,7 +27,7 @@ Network LeNet::build(uint64_t seed) const {
   x = max_pool(relu(conv(x, filters[1], {.kernel = 5, .padding = same ? 2 : 0})));
   x = flatten(x);
   for (const int64_t size : hidden) x = relu(linear(x, size));
-  return finish(std::move(net), "classify", linear(x, classes));
+  return finish(std::move(net), "classification", linear(x, classes));
 }
 
 Network AlexNet::build(uint64_t seed) const {
@@ -46,7 +46,7 @@ Network AlexNet::build(uint64_t seed) const {
   x = flatten(max_pool(x, pool));
   x = relu(linear(nn::dropout(x, dropout), 4096, {.name = "classifier.1"}));
   x = relu(linear(nn::dropout(x, dropout), 4096, {.name = "classifier.4"}));
-  return finish(std::move(net), "classify", linear(x, classes, {.name = "classifier.6"}));
+  return finish(std::move(net), "classification", linear(x, classes, {.name = "classifier.6"}));
 }
 
 Network Vgg::build(uint64_t seed) const {
@@ -78,7 +78,7 @@ Network Vgg::build(uint64_t seed) const {
   };
   x = nn::dropout(relu(dense(64 * width, "classifier.0")), dropout);
   x = nn::dropout(relu(dense(64 * width, "classifier.3")), dropout);
-  return finish(std::move(net), "classify", dense(classes, "classifier.6"));
+  return finish(std::move(net), "classification", dense(classes, "classifier.6"));
 }
 
 }  // namespace dais::nn

@@ -27,7 +27,7 @@ Network SequenceClassifier::build(uint64_t seed) const {
   Value x = nn::dropout(read(), dropout);
   x = gated ? gru(x, hidden, options) : lstm(x, hidden, options);
   x = nn::dropout(mean_over_time(x, used), dropout);
-  return finish(std::move(net), "classify", linear(x, classes, {.name = "head"}));
+  return finish(std::move(net), "classification", linear(x, classes, {.name = "head"}));
 }
 
 Network LstmLanguageModel::build(uint64_t seed) const {
@@ -62,7 +62,7 @@ Network DeepSpeech::build(uint64_t seed) const {
            .time_first = true,
            .name = "recurrent"});
   x = linear(nn::dropout(x, dropout), classes, {.name = "head"});
-  return finish(std::move(net), "ctc", transpose(x, {1, 0, 2}));
+  return finish(std::move(net), "transcription", transpose(x, {1, 0, 2}));
 }
 
 }  // namespace dais::nn

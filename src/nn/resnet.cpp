@@ -51,7 +51,7 @@ Network ResNet::build(uint64_t seed) const {
                       : basic_block(x, width << stage, stride);
     }
   }
-  return finish(std::move(net), "classify",
+  return finish(std::move(net), "classification",
                 linear(global_average_pool(x), classes, {.name = "fc"}));
 }
 

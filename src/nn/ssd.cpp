@@ -94,7 +94,7 @@ Network Ssd::build(uint64_t seed) const {
   const Value sizes = net.constant(anchors.tensor(anchors.sizes), "anchors.sizes");
   const std::vector<Value> parts = split(concat(offsets, 1), -1, {2, 2});
   const Value centre = centres + sizes * (parts[0] * kCentreUnit);
-  net.note("dais.task", "detect");
+  net.note("dais.task", "detection");
   net.output("boxes", corners(centre, sizes * exp(parts[1] * kSizeUnit)));
   net.output("scores", concat(scores, 1));
   net.output("anchors", corners(centres, sizes));

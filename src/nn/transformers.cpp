@@ -59,7 +59,7 @@ Network Bert::build(uint64_t seed) const {
               .init = init});
   x = squeeze(slice(x, 1, 0, 1), 1);
   x = nn::dropout(tanh(linear(x, width, head("pool", init))), dropout);
-  return finish(std::move(net), "classify", linear(x, classes, head("head", init)));
+  return finish(std::move(net), "classification", linear(x, classes, head("head", init)));
 }
 
 Network Gpt::build(uint64_t seed) const {
@@ -102,7 +102,7 @@ Network VisionTransformer::build(uint64_t seed) const {
   x = nn::dropout(x + net.parameter("positions", {1, patches + 1, width}, init), dropout);
   x = blocks(x, layers, {.heads = heads, .dropout = dropout, .epsilon = 1e-6, .init = init});
   x = layer_norm(squeeze(slice(x, 1, 0, 1), 1), {.epsilon = 1e-6, .name = "norm"});
-  return finish(std::move(net), "classify", linear(x, classes, head("head", init)));
+  return finish(std::move(net), "classification", linear(x, classes, head("head", init)));
 }
 
 }  // namespace dais::nn

@@ -35,7 +35,7 @@ Network UNet::build(uint64_t seed) const {
     x = conv_transpose(x, width << level, {.kernel = 2, .stride = 2, .name = name + ".enlarge"});
     x = double_conv(concat({skips[static_cast<size_t>(level)], x}, 1), width << level, name);
   }
-  return finish(std::move(net), "segment", conv(x, classes, {.kernel = 1, .name = "head"}));
+  return finish(std::move(net), "segmentation", conv(x, classes, {.kernel = 1, .name = "head"}));
 }
 
 }  // namespace dais::nn
