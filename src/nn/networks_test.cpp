@@ -48,8 +48,8 @@ TEST_P(SmallNetworks, LoadBackAndRunAlikeOnPlainLoopsAndOnKernels) {
   InferenceSession plain = model.compile({.optimize = Optimize::off}).session();
   InferenceSession tuned = model.compile().session();
   for (const ValueInfo& info : model.inputs()) {
-    plain.set(info.name, input_for(info.dtype, *info.shape, small));
-    tuned.set(info.name, input_for(info.dtype, *info.shape, small));
+    plain.set(info.name, input_for(info.name, info.dtype, *info.shape, small));
+    tuned.set(info.name, input_for(info.name, info.dtype, *info.shape, small));
   }
   plain.run();
   tuned.run();

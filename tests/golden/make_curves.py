@@ -332,10 +332,10 @@ def adamw(rate):
 # Per network: settings of `dais new`, the batches, the curves, and the module of PyTorch.
 GOLDEN = {
     "mlp": (dict(settings={"hidden": "64,64"}, data="images", batch=32, input=[1, 28, 28],
-                 classes=10, curves=[sgd(0.02), adamw(1e-3)]),
+                 classes=10, curves=[sgd(0.01), adamw(1e-3)]),
             lambda: Mlp([784, 64, 64, 10])),
     "lenet5": (dict(settings={"filters": "8,16", "hidden": "64", "same": "true"}, data="images",
-                    batch=16, input=[1, 28, 28], classes=10, curves=[sgd(0.01), adamw(1e-3)]),
+                    batch=16, input=[1, 28, 28], classes=10, curves=[sgd(0.01), adamw(8e-4)]),
                lambda: LeNet([8, 16], 64, 10)),
     "resnet18": (dict(settings={"input": "3x32x32", "width": "8", "classes": "10"}, data="images",
                       batch=16, input=[3, 32, 32], classes=10, curves=[sgd(0.01), adamw(1e-3)]),
