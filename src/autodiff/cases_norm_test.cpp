@@ -64,6 +64,7 @@ void dropouts(GradientCases& cases) {
   cases.add(Dropout{}, {batched({4, 3}), ratio, off});
   cases.add(Dropout{.seed = 5}, {batched({4, 3}), ratio, on});
   cases.add(Dropout{.seed = 5, .stream = 3}, {batched({4, 3}), ratio, on, step});
+  cases.add(SteppedDropout{.ratio = 0.4f, .seed = 5, .stream = 3}, {batched({4, 3}), step});
 }
 
 }  // namespace
