@@ -28,15 +28,23 @@ pictures=/usr/share/datasets/fashion-mnist
 # The number of a field in JSON text on stdin.
 field() { grep -o "\"$1\": *[-+0-9.e]*" | head -n 1 | sed 's/.*: *//'; }
 
+# A large number on stdin for people: 1.24 M.
+short() {
+  awk '{ n = $1; unit = 1; split(" ,k,M,G,T", units, ",")
+    while (n >= 1000 && unit < 5) { n /= 1000; ++unit }
+    printf(unit == 1 ? "%d" : "%.3g %s", n, units[unit]) }'
+}
+
 # run_model NAME FILE FLAGS...: answers of the tuned and the plain way, times at one and all threads.
 # Adds a line to the table; stops the demo when the answers differ.
 run_model() {
-  local name=$1 file=$2 tuned plain one all
+  local name=$1 file=$2 tuned plain one all facts
   shift 2
   echo "$name: once tuned, once on plain loops, then 1 and $(nproc) threads"
   tuned=$("$dais" run "$file" "$@" --json) && plain=$("$dais" run "$file" "$@" --json --optimize off) &&
     one=$("$dais" bench "$file" "$@" --duration 2 --threads 1 --json) &&
-    all=$("$dais" bench "$file" "$@" --duration 2 --json) || return
+    all=$("$dais" bench "$file" "$@" --duration 2 --layers --json) &&
+    facts=$("$dais" inspect "$file" --json) || return
   local difference
   difference=$(paste <(grep -E '"(min|max|mean)"' <<<"$tuned") <(grep -E '"(min|max|mean)"' <<<"$plain") |
     tr -d ',' | awk '{ d = $2 - $4; if (d < 0) d = -d; s = $4 < 0 ? -$4 : $4
@@ -45,8 +53,10 @@ run_model() {
     echo "$name: tuned and plain answers differ by $difference" >&2
     return 1
   }
-  printf '| %s | %s | %s | %.3f | %.3f |\n' "$name" "$(du -h --apparent-size "$file" | cut -f1)" \
-    "$difference" "$(field p50_ms <<<"$one")" "$(field p50_ms <<<"$all")" >>"$work/table"
+  printf '| %s | %s | %s | %s | %s | %.3f | %.3f |\n' "$name" \
+    "$(du -h --apparent-size "$file" | cut -f1)" "$(field parameters <<<"$facts" | short)" \
+    "$(sed -n '/"total"/,$p' <<<"$all" | field flops | short)" "$difference" \
+    "$(field p50_ms <<<"$one")" "$(field p50_ms <<<"$all")" >>"$work/table"
 }
 
 # Real pictures through a trained network: how many of 10,000 it gets right.
@@ -72,8 +82,8 @@ main_job() {
   fi
   printf '\n10,000 pictures of clothes: '
   classify_pictures || return
-  printf '\n| model | file | tuned against plain | ms, 1 thread | ms, %s threads |\n' "$(nproc)"
-  printf '|---|---|---|---|---|\n'
+  printf '\n| model | file | parameters | FLOPs | tuned against plain | ms, 1 thread | ms, %s threads |\n' "$(nproc)"
+  printf '|---|---|---|---|---|---|---|\n'
   cat "$work/table"
 }
 

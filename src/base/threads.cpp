@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/cgroup.h"
+#include "base/span.h"
 
 #ifdef DAIS_STD_THREADS
 #include <thread>
@@ -105,6 +106,7 @@ void parallel_for_ranges(int64_t count, int64_t grain, void (*body)(void*, int64
   auto chunk = [=](int64_t index) {
     const bool outer = inside_team;
     inside_team = true;
+    const Span span("chunk", {}, {}, static_cast<int>(index));
     body(context, count * index / chunks, count * (index + 1) / chunks);
     inside_team = outer;
   };

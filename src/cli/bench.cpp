@@ -1,25 +1,22 @@
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "cli/layers.h"
 #include "cli/run_options.h"
+#include "cli/trace.h"
 #include "runtime/session.h"
 
 namespace dais::cli {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct Options : RunOptions {
   double duration = 2;
   bool layers = false;
   size_t top = 20;
+  std::string profile;  ///< file to write a trace to
 };
 
 struct Timing {
@@ -36,68 +33,12 @@ struct Timing {
   }
 };
 
-struct Layer {
-  std::string name, op, kernel;
-  double seconds = 0;
-  Cost cost;
-};
-
-/// Median over several profiled runs, per step (also of regions), slowest first.
-std::vector<Layer> measure_layers(Session& session, const std::vector<Datum>& inputs) {
-  constexpr int kRuns = 7;
-  std::map<std::pair<const Plan*, size_t>, std::vector<double>> times;
-  std::vector<StepTime> profile;
-  for (int i = 0; i < kRuns; ++i) {
-    session.run(inputs, &profile);
-    // A step inside a loop runs many times.
-    std::map<std::pair<const Plan*, size_t>, double> sums;
-    for (const StepTime& step : profile) sums[{step.plan, step.step}] += step.seconds;
-    for (const auto& [step, seconds] : sums) times[step].push_back(seconds);
-  }
-  std::vector<Layer> layers;
-  for (auto& [key, runs] : times) {
-    const Step& step = key.first->steps()[key.second];
-    const auto middle = runs.begin() + std::ssize(runs) / 2;
-    std::nth_element(runs.begin(), middle, runs.end());
-    Layer layer{step.node->name,
-                std::string(step.node->op->name),
-                step.row ? std::string(step.row->name) : "reference",
-                *middle,
-                {}};
-    layers.push_back(std::move(layer));
-  }
-  std::stable_sort(layers.begin(), layers.end(),
-                   [](const Layer& a, const Layer& b) { return a.seconds > b.seconds; });
-  return layers;
-}
-
-void print_layers(const std::vector<Layer>& layers, size_t top) {
-  double total = 0, reference = 0;
-  for (const Layer& layer : layers) {
-    total += layer.seconds;
-    if (layer.kernel == "reference") reference += layer.seconds;
-  }
-  std::printf("\n%8s %6s  %-22s %-26s %s\n", "us", "share", "op", "kernel", "node");
-  for (size_t i = 0; i < std::min(top, layers.size()); ++i)
-    std::printf("%8.1f %5.1f%%  %-22s %-26s %s\n", layers[i].seconds * 1e6,
-                100 * layers[i].seconds / total, layers[i].op.c_str(), layers[i].kernel.c_str(),
-                layers[i].name.c_str());
-  std::printf("%zu steps, %.1f us in all, %.1f %% of it in reference loops\n", layers.size(),
-              total * 1e6, 100 * reference / total);
-}
-
-json to_json(const Timing& timing, const std::vector<Layer>& layers, size_t arena_bytes) {
-  json out{{"load_ms", timing.load * 1e3},         {"compile_ms", timing.compile * 1e3},
-           {"first_run_ms", timing.first * 1e3},   {"runs", timing.runs.size()},
-           {"min_ms", timing.runs.front() * 1e3},  {"p50_ms", timing.at(0.5) * 1e3},
-           {"p90_ms", timing.at(0.9) * 1e3},       {"p99_ms", timing.at(0.99) * 1e3},
-           {"runs_per_second", 1 / timing.mean()}, {"activations_bytes", arena_bytes}};
-  for (const Layer& layer : layers)
-    out["layers"].push_back({{"node", layer.name},
-                             {"op", layer.op},
-                             {"kernel", layer.kernel},
-                             {"us", layer.seconds * 1e6}});
-  return out;
+json to_json(const Timing& timing, size_t arena_bytes) {
+  return {{"load_ms", timing.load * 1e3},         {"compile_ms", timing.compile * 1e3},
+          {"first_run_ms", timing.first * 1e3},   {"runs", timing.runs.size()},
+          {"min_ms", timing.runs.front() * 1e3},  {"p50_ms", timing.at(0.5) * 1e3},
+          {"p90_ms", timing.at(0.9) * 1e3},       {"p99_ms", timing.at(0.99) * 1e3},
+          {"runs_per_second", 1 / timing.mean()}, {"activations_bytes", arena_bytes}};
 }
 
 void print(const Timing& t, size_t arena_bytes) {
@@ -110,34 +51,79 @@ void print(const Timing& t, size_t arena_bytes) {
               static_cast<double>(arena_bytes) / (1 << 20));
 }
 
-void bench(const Options& options) {
-  Timing timing;
-  auto start = Clock::now();
+/// Loads, prepares and runs a model for the first time.
+Session start(const Options& options, Timing& timing, std::vector<Datum>& inputs, Trace* trace) {
+  std::optional<SpanLog> log;
+  if (trace) log.emplace();
+  double begin = steady_seconds();
+  const auto taken = [&](const char* kind) {
+    const double seconds = steady_seconds() - begin;
+    if (trace) trace->add(kind, {}, begin, seconds);
+    return seconds;
+  };
   onnx::Model model = onnx::import_model(options.model, import_options(options.inputs));
-  timing.load = seconds_since(start);
-  const std::vector<Datum> inputs = make_inputs(model, options.inputs);
-  start = Clock::now();
+  timing.load = taken("load");
+  inputs = make_inputs(model, options.inputs);
+  begin = steady_seconds();
   Session session(compile(std::move(model.graph), options.compile()).plan);
-  timing.compile = seconds_since(start);
-  start = Clock::now();
-  session.run(inputs);
-  timing.first = seconds_since(start);
-  const auto begin = Clock::now();
-  while (timing.runs.size() < 5 || seconds_since(begin) < options.duration) {
-    start = Clock::now();
+  timing.compile = taken("compile");
+  std::vector<StepTime> profile;
+  begin = steady_seconds();
+  session.run(inputs, trace ? &profile : nullptr);
+  timing.first = taken("first run");
+  if (trace) {
+    trace->add(log->records());
+    trace->add(profile);
+  }
+  return session;
+}
+
+void measure(Session& session, const std::vector<Datum>& inputs, double duration, Timing& timing) {
+  const double begin = steady_seconds();
+  while (timing.runs.size() < 5 || steady_seconds() - begin < duration) {
+    const double start = steady_seconds();
     session.run(inputs);
-    timing.runs.push_back(seconds_since(start));
+    timing.runs.push_back(steady_seconds() - start);
   }
   std::sort(timing.runs.begin(), timing.runs.end());
-  const auto layers = options.layers ? measure_layers(session, inputs) : std::vector<Layer>();
+}
+
+/// A few runs of the settled session.
+void trace_runs(Session& session, const std::vector<Datum>& inputs, Trace& trace) {
+  constexpr int kRuns = 3;
+  const SpanLog log;
+  std::vector<StepTime> profile;
+  for (int i = 0; i < kRuns; ++i) {
+    const double start = steady_seconds();
+    session.run(inputs, &profile);
+    trace.add("run", {}, start, steady_seconds() - start);
+    trace.add(profile);
+  }
+  trace.add(log.records());
+}
+
+void bench(const Options& options) {
+  Timing timing;
+  Trace trace;
+  std::vector<Datum> inputs;
+  const bool traced = !options.profile.empty();
+  Session session = start(options, timing, inputs, traced ? &trace : nullptr);
+  measure(session, inputs, options.duration, timing);
+  const PlanOptions& plan = session.plan().options();
+  if (traced) {
+    trace_runs(session, inputs, trace);
+    trace.write(options.profile, plan.threads);
+  }
+  std::optional<Layers> layers;
+  if (options.layers) layers = measure_layers(session, inputs);
   if (options.json) {
-    std::printf("%s\n", to_json(timing, layers, session.arena_bytes())
-                            .dump(2, ' ', false, json::error_handler_t::replace)
-                            .c_str());
+    json out = to_json(timing, session.arena_bytes());
+    if (layers) add_layers(out, *layers);
+    std::printf("%s\n", out.dump(2, ' ', false, json::error_handler_t::replace).c_str());
     return;
   }
   print(timing, session.arena_bytes());
-  if (options.layers) print_layers(layers, options.top);
+  if (layers) print_layers(*layers, plan, options.top);
 }
 
 }  // namespace
@@ -149,8 +135,14 @@ void add_bench(Program& program) {
   command->add_option("--duration", options->duration, "Seconds to measure for")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_flag("--layers", options->layers, "Also time every step");
+  command->add_flag("--layers", options->layers,
+                    "Also time every step, with its work and its share of what the machine can");
   command->add_option("--top", options->top, "Steps to list with --layers")->capture_default_str();
+  command
+      ->add_option("--profile", options->profile,
+                   "Write a trace for Perfetto or chrome://tracing: loading, passes, kernels, "
+                   "steps")
+      ->type_name("FILE");
   command->footer("Example: dais bench model.onnx --threads 2 --layers");
   command->callback([options] { bench(*options); });
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/span.h"
 #include "ops/fused/fused.h"
 
 namespace dais {
@@ -30,6 +31,7 @@ std::vector<PassReport> run_passes(Graph& graph, std::span<const Pass> passes, c
   std::vector<PassReport> reports;
   for (const Pass& pass : passes) {
     if (options.until >= 0 && reports.size() >= static_cast<size_t>(options.until)) break;
+    const Span span("pass", pass.name);
     const auto start = std::chrono::steady_clock::now();
     const bool changed = run_everywhere(graph, pass, target);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/span.h"
 #include "base/threads.h"
 
 namespace dais {
@@ -218,6 +219,7 @@ class PlanBuilder {
         Verdict verdict = row->accepts(query);
         if (verdict) {
           step.row = row;
+          const Span span("prepare", row->name, node.name);
           step.kernel = row->prepare(query);
           break;
         }

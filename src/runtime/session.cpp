@@ -1,7 +1,8 @@
 #include "runtime/session.h"
 
-#include <chrono>
+#include <algorithm>
 
+#include "base/span.h"
 #include "base/threads.h"
 #include "runtime/session_state.h"
 
@@ -50,13 +51,39 @@ const std::vector<Datum>& Session::run_profiled(std::span<const Datum> inputs,
 }
 
 void Session::State::time_step(size_t at) {
-  using Clock = std::chrono::steady_clock;
   const size_t first = profile->size();
-  const auto before = Clock::now();
+  const double start = steady_seconds();
   run_step(at);
-  double seconds = std::chrono::duration<double>(Clock::now() - before).count();
-  for (size_t i = first; i < profile->size(); ++i) seconds -= (*profile)[i].seconds;
-  profile->push_back({plan.get(), at, seconds});
+  const double elapsed = steady_seconds() - start;
+  double inside = 0;
+  for (size_t i = first; i < profile->size(); ++i) inside += (*profile)[i].seconds;
+  StepTime time{plan.get(), at, elapsed - inside, start, elapsed};
+  describe(plan->steps()[at], time);
+  profile->push_back(std::move(time));
+}
+
+/// Types of the inputs, and how many bytes went in and out.
+void Session::State::describe(const Step& step, StepTime& time) const {
+  const auto bytes = [&](int slot) {
+    const Datum& datum = data[static_cast<size_t>(slot)];
+    return datum.kind == Datum::Kind::tensor ? static_cast<double>(datum.tensor.bytes()) : 0;
+  };
+  for (size_t i = 0; i < step.in.size(); ++i) {
+    Type& type = time.in.emplace_back();
+    const int slot = step.in[i];
+    if (slot < 0) continue;
+    const Datum& datum = data[static_cast<size_t>(slot)];
+    if (datum.kind == Datum::Kind::tensor && datum.tensor) type = Type::of(datum.tensor);
+    const auto here = step.in.begin() + static_cast<ptrdiff_t>(i);
+    if (std::find(step.in.begin(), here, slot) == here) time.bytes += bytes(slot);
+  }
+  for (size_t i = 0; i < step.out.size(); ++i) {
+    time.bytes += bytes(step.out[i]);
+    const int over = i < step.overwrites.size() ? step.overwrites[i] : -1;
+    const bool grows = over >= 0 && static_cast<size_t>(over) < step.growing.size() &&
+                       step.growing[static_cast<size_t>(over)] >= 0;
+    if (grows) time.bytes -= bytes(step.in[static_cast<size_t>(over)]);
+  }
 }
 
 std::vector<size_t> Session::refused_steps() const {

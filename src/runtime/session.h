@@ -15,6 +15,10 @@ struct StepTime {
   const Plan* plan = nullptr;
   size_t step = 0;
   double seconds = 0;
+  double start = 0;           ///< seconds on the steady clock
+  double elapsed = 0;         ///< until it ended, with the steps of its regions
+  double bytes = 0;           ///< of its inputs and outputs; a state that grows counts once
+  std::vector<Type> in = {};  ///< what its inputs were; undefined where they were no tensors
 };
 
 /// A plan bound to concrete sizes, with its memory. Used by one thread at a time; any number of

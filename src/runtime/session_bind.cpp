@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/span.h"
 #include "runtime/session_state.h"
 
 namespace dais {
@@ -124,6 +125,7 @@ void Session::State::bind(std::span<const Datum> inputs) {
   }
   for (size_t i = 0; i < growths.size(); ++i) same = same && growths[i].room == bound_rooms_[i];
   if (!same) {
+    const Span span("bind", "sizes");
     bound_ = false;
     check_inputs(inputs);
     update_shapes();
@@ -310,7 +312,11 @@ BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
   key_.insert(key_.end(), sizes.room.begin(), sizes.room.end());
   BoundCache& cache = steps[at].cache;
   BoundCache::Entry* entry = cache.find(key_);
-  if (!entry) entry = &cache.add(key_, plan->steps()[at].kernel->bind(sizes));
+  if (!entry) {
+    const Step& step = plan->steps()[at];
+    const Span span("bind", step.row->name, step.node->name);
+    entry = &cache.add(key_, step.kernel->bind(sizes));
+  }
   if (!entry->kernel) return nullptr;
   const auto scratch = static_cast<int64_t>(entry->kernel->scratch_bytes());
   // More than asked for, as sizes that grow step by step would ask again each time.

@@ -45,6 +45,7 @@ struct Session::State {
   void bind(std::span<const Datum> inputs);
   void run_step(size_t at);
   void time_step(size_t at);
+  void describe(const Step& step, StepTime& time) const;
   void collect_outputs();
   size_t state_index(size_t input) const;
   /// The inputs with those of states filled in.

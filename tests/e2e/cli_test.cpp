@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -128,7 +129,42 @@ TEST_F(Cli, AnswersInJson) {
   EXPECT_FALSE(parsed("explain model.onnx --json").at("steps").empty());
   const json bench = parsed("bench model.onnx --json --duration 0.05 --layers --threads 1");
   EXPECT_GE(bench.at("runs").get<int>(), 5);
-  EXPECT_FALSE(bench.at("layers").empty());
+  const json& layers = bench.at("layers");
+  ASSERT_FALSE(layers.empty());
+  double share = 0, flops = 0;
+  for (const json& layer : layers) {
+    share += layer.at("share").get<double>();
+    flops += layer.at("flops").get<double>();
+    EXPECT_GT(layer.at("bytes").get<double>(), 0) << layer;
+    EXPECT_GT(layer.at("bound_fraction").get<double>(), 0) << layer;
+  }
+  EXPECT_NEAR(share, 1, 1e-6);
+  EXPECT_NEAR(bench.at("total").at("flops").get<double>(), flops, 1);
+  EXPECT_EQ(flops, parsed("inspect model.onnx --json").at("flops").get<double>());
+  EXPECT_EQ(bench.at("reference_share").get<double>(), 0);
+  EXPECT_TRUE(bench.at("peaks").at("f32").at("measured").get<bool>());
+}
+
+TEST_F(Cli, ProfileIsATrace) {
+  EXPECT_EQ(dais("bench model.onnx --duration 0.02 --threads 2 --profile trace.json").status, 0);
+  const json trace = json::parse(contents(folder_ / "trace.json"), nullptr, false);
+  ASSERT_FALSE(trace.is_discarded());
+  std::map<std::string, size_t> kinds;
+  size_t lanes = 0;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "M") ++lanes;
+    if (event.at("ph") != "X") continue;
+    ++kinds[event.at("cat").get<std::string>()];
+    EXPECT_GE(event.at("ts").get<double>(), 0);
+    EXPECT_GE(event.at("dur").get<double>(), 0);
+    if (event.at("cat") == "step") {
+      EXPECT_GT(event.at("args").at("bytes").get<double>(), 0);
+    }
+  }
+  EXPECT_EQ(lanes, 2u);
+  for (const char* kind : {"load", "pass", "prepare", "bind", "run", "step"})
+    EXPECT_GT(kinds[kind], 0u) << kind;
+  refused("bench model.onnx --duration 0.02 --profile absent/trace.json", "absent/trace.json");
 }
 
 TEST_F(Cli, InspectInJson) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/inference.h"
+#include "ops/cost.h"
 #include "ops/dims.h"
 #include "ops/gather/gather_backward.h"
 #include "ops/gather/indices.h"
@@ -173,6 +174,7 @@ const Op Gather::op{
     .infer = infer_gather,
     .reference = gather,
     .gradient = gradient_gather,
+    .cost = cost_of_taking,
     .onnx = {{"Gather"}},
 };
 
@@ -182,6 +184,7 @@ const Op GatherElements::op{
     .infer = infer_elements,
     .reference = gather_elements,
     .gradient = gradient_gather_elements,
+    .cost = cost_of_taking,
     .onnx = {{"GatherElements", 11}},
 };
 
@@ -191,6 +194,7 @@ const Op GatherND::op{
     .infer = infer_nd,
     .reference = gather_nd,
     .gradient = gradient_gather_nd,
+    .cost = cost_of_taking,
     .onnx = {{"GatherND", 11}, {.type = "GatherND", .domain = "com.microsoft"}},
 };
 

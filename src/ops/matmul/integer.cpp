@@ -204,6 +204,18 @@ void reference_qgemm(Call& c) {
   store_saturated(y, 0, out.data(), y.elements());
 }
 
+/// 2 * depth for each number of the result; `trans_a` puts the depth first.
+Cost product_cost(const Node& node, bool trans_a) {
+  const auto &a = node.in[0]->type.shape, &y = node.outs[0]->type.shape;
+  if (!a || !y || a->empty()) return {};
+  const auto depth = (trans_a ? a->front() : a->back()).constant();
+  const auto outputs = product(*y, 0, y->size()).constant();
+  if (!depth || !outputs) return {};
+  return {.flops = 2 * static_cast<double>(*depth) * static_cast<double>(*outputs)};
+}
+Cost cost(const Node& node) { return product_cost(node, false); }
+Cost cost_qgemm(const Node& node) { return product_cost(node, node.as<QGemm>()->trans_a); }
+
 }  // namespace
 
 const Op MatMulInteger::op{
@@ -211,6 +223,7 @@ const Op MatMulInteger::op{
     .attrs = &AttrsOf<MatMulInteger>::info,
     .infer = infer_integer,
     .reference = reference_integer,
+    .cost = cost,
     .onnx = {{"MatMulInteger", 10}},
 };
 
@@ -219,6 +232,7 @@ const Op QLinearMatMul::op{
     .attrs = &AttrsOf<QLinearMatMul>::info,
     .infer = infer_qlinear,
     .reference = reference_qlinear,
+    .cost = cost,
     .onnx = {{"QLinearMatMul", 10}},
 };
 
@@ -228,6 +242,7 @@ const Op MatMulIntegerToFloat::op{
     .infer = infer_to_float,
     .reference = reference_to_float,
     .decompose = decompose_to_float,
+    .cost = cost,
     .onnx = {{.type = "MatMulIntegerToFloat", .domain = "com.microsoft"}},
 };
 
@@ -236,6 +251,7 @@ const Op QGemm::op{
     .attrs = &AttrsOf<QGemm>::info,
     .infer = infer_qgemm,
     .reference = reference_qgemm,
+    .cost = cost_qgemm,
     .onnx = {{.type = "QGemm", .domain = "com.microsoft"}},
 };
 

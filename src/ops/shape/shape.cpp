@@ -2,6 +2,7 @@
 
 #include "ir/call.h"
 #include "ir/inference.h"
+#include "ops/cost.h"
 
 namespace dais {
 namespace {
@@ -46,6 +47,7 @@ const Op ShapeOf::op{
     .attrs = &AttrsOf<ShapeOf>::info,
     .infer = infer_shape,
     .reference = reference_shape,
+    .cost = cost_of_taking,
     .onnx = {{"Shape", 1}},
 };
 
@@ -54,6 +56,7 @@ const Op Size::op{
     .attrs = &AttrsOf<Size>::info,
     .infer = infer_size,
     .reference = reference_size,
+    .cost = cost_of_taking,
     .onnx = {{"Size", 1}},
 };
 

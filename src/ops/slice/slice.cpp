@@ -5,6 +5,7 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"
+#include "ops/cost.h"
 #include "ops/dims.h"
 #include "ops/gradient.h"
 #include "ops/transpose/strided_copy.h"
@@ -203,6 +204,7 @@ const Op Slice::op{
     .infer = infer,
     .reference = reference,
     .gradient = gradient,
+    .cost = cost_of_taking,
     .onnx = {{.type = "Slice", .since = 1, .until = 9, .import = import_1}, {"Slice", 10}},
 };
 
