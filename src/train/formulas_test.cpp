@@ -64,12 +64,19 @@ TEST(Formulas, LossesAndTheirGradientsAreThoseOfPyTorch) {
     LossInputs in;
     in.outputs = {g.add_input(Type::of(scores), "scores")};
     in.target = g.add_input(Type::of(target), "target");
+    std::vector<Datum> inputs{scores, target};
+    in.input = in.outputs[0];
+    if (one.contains("input_lengths"))
+      for (const char* name : {"input_lengths", "target_lengths"}) {
+        const auto lengths = one[name].get<std::vector<int64_t>>();
+        inputs.push_back(Tensor::ints(lengths));
+        in.by_name(name) = g.add_input(Type::of(inputs.back().tensor), name);
+      }
     Value* loss = add_loss(g, loss_options(one), in);
     const Values wrt = in.outputs;
     const Values gradients = append_gradients(g, loss, wrt);
     g.outputs = {loss, gradients[0]};
     g.verify();
-    const std::vector<Datum> inputs{scores, target};
     const auto results = evaluate(g, inputs);
     EXPECT_NEAR(results[0].tensor.to_double(), one["loss"].get<double>(),
                 2e-6 * std::max(1.0, std::fabs(one["loss"].get<double>())));

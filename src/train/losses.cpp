@@ -4,12 +4,15 @@
 
 #include "ir/call.h"
 #include "ops/cast/cast.h"
+#include "ops/ctc_loss/ctc_loss.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
+#include "ops/shape/shape.h"
 #include "ops/softmax/softmax.h"
+#include "ops/transpose/transpose.h"
 
 namespace dais::train {
 namespace {
@@ -178,6 +181,30 @@ Term detection(Graph& g, const LossOptions& options, const LossInputs& inputs) {
   return (focal + found * options.box_weight) / number;
 }
 
+/// How many of the scores' frames stand for each input: its length at the scores' rate, rounded up.
+Value* frames_of(Graph& g, const LossInputs& inputs) {
+  const int64_t time = rank_of(inputs.input) == 4 ? 3 : 1;
+  const Term lengths(g, inputs.input_lengths);
+  const Term from(g, g.add(ShapeOf{.start = time, .end = time + 1}, {inputs.input}));
+  const Term to(g, g.add(ShapeOf{.start = 1, .end = 2}, {inputs.outputs.at(0)}));
+  return (lengths * to + from - 1) / from;
+}
+
+/// The mean over the batch of each loss divided by the length of its text. A text too long for its
+/// sound counts nothing.
+Term ctc(Graph& g, const LossInputs& inputs) {
+  const Term scores = to_f32(g, inputs.outputs.at(0));
+  if (rank_of(scores) != 3 || !inputs.input_lengths || !inputs.target_lengths)
+    misfit("the CTC loss needs scores [N, T, C] and transcripts", "Use sound with transcripts");
+  Value* logs = g.add(LogSoftmax{.axis = -1}, {scores.value});
+  Value* by_time = g.add(Transpose{.perm = std::vector<int64_t>{1, 0, 2}}, {logs});
+  const Values in{by_time, inputs.target, frames_of(g, inputs), inputs.target_lengths};
+  const Term each(g, g.add(CTCLoss{.blank = 0, .zero_infinity = true}, in));
+  Value* least = number_like(g, 1, inputs.target_lengths);
+  Value* lengths = g.add(Max{}, {inputs.target_lengths, least});
+  return mean_of(each / Term(g, g.add(Cast{.to = each.value->type.dtype}, {lengths})));
+}
+
 }  // namespace
 
 const std::vector<std::string>& loss_names() {
@@ -237,7 +264,7 @@ Value* add_loss(Graph& graph, const LossOptions& options, const LossInputs& inpu
   switch (options.kind) {
     case LossKind::cross_entropy:
     case LossKind::next_token: return cross_entropy(graph, options, inputs);
-    case LossKind::ctc: misfit("the CTC loss is not built in", "Choose another loss");
+    case LossKind::ctc: return ctc(graph, inputs);
     case LossKind::detection: return detection(graph, options, inputs);
     default: return elementwise(graph, options, inputs);
   }

@@ -85,6 +85,10 @@ def losses():
     case('mse', values, wanted, lambda x: F.mse_loss(x, wanted))
     case('l1', values, wanted, lambda x: F.l1_loss(x, wanted))
     case('huber', values, wanted, lambda x: F.huber_loss(x, wanted, delta=0.7), delta=0.7)
+    frames, letters = torch.randn(2, 6, 4), torch.tensor([[1, 2, 2], [3, 1, 0]])
+    lengths, sizes = torch.tensor([6, 4]), torch.tensor([3, 2])
+    case('ctc', frames, letters, lambda x: F.ctc_loss(x.log_softmax(-1).transpose(0, 1), letters, lengths, sizes))
+    cases[-1].update(input_lengths=[6, 4], target_lengths=[3, 2])
     return cases
 
 
