@@ -137,6 +137,7 @@ CLI::App* add(CLI::App& parent, const char* name, const char* about,
 
 void add_data(Program& program) {
   auto* data = program.app.add_subcommand("data", "Look at data, split it, pack it into shards");
+  data->footer("Example: dais data inspect photos --json");
   data->require_subcommand(1);
 
   const auto looked = std::make_shared<Options>();

@@ -113,7 +113,7 @@ void add_show(Program& program) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("id", arguments->id, "Its number")->required();
   arguments->scheduler.add_options(*command);
-  job->footer("Example: dais job show 17");
+  job->footer("Example: dais job show 17 --json");
   command->footer("Example: dais job show 17 --json");
   command->callback([arguments] {
     const Json answer = arguments->scheduler.call("GET", job_target(arguments->id, ""));

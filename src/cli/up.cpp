@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
@@ -49,7 +50,8 @@ void listen_on(http::Server& server, const std::string& address) {
   const std::string text = address.substr(colon + 1);
   const int port = static_cast<int>(std::strtol(text.c_str(), nullptr, 10));
   const int bound = server.listen_tcp(address.substr(0, colon), port);
-  std::printf("listening on %s:%d (a token is needed)\n", address.substr(0, colon).c_str(), bound);
+  std::fprintf(stderr, "listening on %s:%d (a token is needed)\n", address.substr(0, colon).c_str(),
+               bound);
 }
 
 void make_private(const std::filesystem::path& folder) {
@@ -64,6 +66,21 @@ void make_private(const std::filesystem::path& folder) {
   }
 }
 
+void tell(const Arguments& arguments, const jobs::Host& host, const std::string& socket) {
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {{"host", host.name},
+                                         {"gpus", host.devices},
+                                         {"cpus", static_cast<double>(host.cpu_milli) / 1000},
+                                         {"memory_mib", host.memory_mib},
+                                         {"socket", socket}};
+    std::printf("%s\n", json.dump().c_str());
+    return;
+  }
+  std::printf("dais schedules %d GPUs, %.1f CPUs and %lld MiB of %s\nsocket: %s\n", host.devices,
+              static_cast<double>(host.cpu_milli) / 1000, static_cast<long long>(host.memory_mib),
+              host.name.c_str(), socket.c_str());
+}
+
 void up(const Arguments& arguments) {
   const std::filesystem::path folder = std::filesystem::absolute(arguments.folder);
   make_private(folder);
@@ -75,9 +92,7 @@ void up(const Arguments& arguments) {
   const std::string socket = jobs::socket_path(folder.string());
   server.listen_unix(socket, geteuid() == 0 ? 0666 : 0600);
   if (!arguments.listen.empty()) listen_on(server, arguments.listen);
-  std::printf("dais schedules %d GPUs, %.1f CPUs and %lld MiB of %s\nsocket: %s\n", host.devices,
-              static_cast<double>(host.cpu_milli) / 1000, static_cast<long long>(host.memory_mib),
-              host.name.c_str(), socket.c_str());
+  tell(arguments, host, socket);
   std::fflush(stdout);
   running = &daemon;
   signal(SIGTERM, stop_running);
@@ -86,7 +101,7 @@ void up(const Arguments& arguments) {
   daemon.run();
   server.stop();
   running = nullptr;
-  std::printf("stopped; jobs that run go on\n");
+  std::fprintf(stderr, "stopped; jobs that run go on\n");
 }
 
 }  // namespace
@@ -106,6 +121,7 @@ void add_up(Program& program) {
   command->add_option("--memory", arguments->memory, "Memory to give out, such as 24GiB");
   command->add_option("--log-limit", arguments->log_limit_mib, "MiB of a log before it is rotated")
       ->capture_default_str();
+  command->add_flag("--json", arguments->json, "Tell in JSON what is scheduled");
   command->footer("Example: dais up --data /var/lib/dais --listen 127.0.0.1:7070");
   command->callback([arguments] { up(*arguments); });
 }

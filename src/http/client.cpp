@@ -31,7 +31,8 @@ void read_pieces(Socket& socket, beast::flat_buffer& buffer,
     parser.get().body().data = chunk.data();
     parser.get().body().size = chunk.size();
     ErrorCode error;
-    beast::http::read(socket, buffer, parser, error);
+    // Not until the buffer is full: a stream may pause for long.
+    beast::http::read_some(socket, buffer, parser, error);
     if (error && error != beast::http::error::need_buffer) nobody(endpoint, error);
     const size_t got = chunk.size() - parser.get().body().size;
     if (got > 0 && !piece(std::string_view(chunk.data(), got))) return;

@@ -22,11 +22,11 @@ expect 0 "$dais" new mlp --input 4 --hidden 32,32 --classes 2 --seed 1 -o net.on
 flags=(--data data.csv --val-share 0.2 --batch 32 --optimiser adam --lr 0.01 --threads 1)
 
 # Asked to stop, it writes a checkpoint and says so; the resumed end equals the uninterrupted one.
-expect 0 "$dais" train net.onnx "${flags[@]}" --epochs 40 --out whole
-"$dais" train net.onnx "${flags[@]}" --epochs 40 --out parts >log 2>&1 &
+expect 0 "$dais" train net.onnx "${flags[@]}" --epochs 200 --out whole
+"$dais" train net.onnx "${flags[@]}" --epochs 200 --out parts >log 2>&1 &
 pid=$!
-sleep 0.4
-kill -TERM $pid
+for _ in {1..500}; do [ -s parts/metrics.csv ] && break; sleep 0.01; done
+kill -TERM $pid 2>/dev/null || true  # it may have ended
 code=0
 wait $pid || code=$?
 if [ $code -ne 0 ]; then
@@ -41,7 +41,7 @@ done
 ls whole/events.out.tfevents.* >/dev/null
 
 # Another number of threads goes on, but not silently.
-expect 0 "$dais" train --resume whole --epochs 41 --threads 2
+expect 0 "$dais" train --resume whole --epochs 201 --threads 2
 says 'not exact'
 expect 2 "$dais" train net.onnx "${flags[@]}" --out whole
 says '--resume'
