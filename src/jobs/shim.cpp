@@ -50,9 +50,10 @@ std::string read_small(const std::string& path) {
   return size > 0 ? std::string(buffer.data(), static_cast<size_t>(size)) : std::string();
 }
 
+// Not flushed: it is for those who come after a killed daemon, not after a loss of power, which
+// ends the attempt as well.
 bool write_whole(int fd, std::string_view text) {
-  return write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-         fdatasync(fd) == 0;
+  return write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 template <typename Number>
