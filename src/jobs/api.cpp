@@ -156,8 +156,6 @@ std::string new_token() {
   return "dais_" + hex(bytes.data(), bytes.size());
 }
 
-std::string view_json(const JobView& view, double now_s) { return dump(job_json(view, now_s)); }
-
 http::Response Api::answer(const http::Request& request) {
   try {
     return route(request, caller_of(request));

@@ -49,7 +49,4 @@ std::string token_hash(const std::string& token);
 /// A new one, of 256 random bits.
 std::string new_token();
 
-/// What the interface tells of a job.
-std::string view_json(const JobView& view, double now_s);
-
 }  // namespace dais::jobs

@@ -1,10 +1,6 @@
 #include "jobs/controller.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,8 +11,6 @@
 
 namespace dais::jobs {
 namespace {
-
-constexpr double never = std::numeric_limits<double>::infinity();
 
 std::string named(int64_t job) { return "job " + std::to_string(job); }
 
@@ -301,7 +295,8 @@ void Controller::cancel(int64_t job, const std::string& by) {
   Entry& found = entry(job);
   const std::string reason = "cancelled by " + by;
   if (found.row.phase == Phase::waiting) return end_waiting(found, Phase::cancelled, reason);
-  if (found.row.phase == Phase::stopping) store_.move({{job, Phase::stopping, reason}}, now_s_);
+  // A new reason to stop is stored as well: a controller that takes up after this one must know it.
+  if (found.row.phase == Phase::stopping) move({{job, Phase::stopping, reason}});
   stop_attempt(found, Afterwards::cancel, reason);
 }
 
@@ -345,7 +340,7 @@ void Controller::requeue(int64_t job, const std::string& by) {
 std::optional<JobView> Controller::show(int64_t job) const {
   const auto row = store_.job(job);
   if (!row) return std::nullopt;
-  JobView view{*row, request_from_json(row->spec), placement_from_text(row->placement), 0};
+  JobView view{*row, request_from_json(row->spec), placement_from_text(row->placement)};
   if (row->phase == Phase::waiting || ended(row->phase)) view.placement.clear();
   return view;
 }
@@ -353,7 +348,7 @@ std::optional<JobView> Controller::show(int64_t job) const {
 std::vector<JobView> Controller::list(bool all, int64_t before, int most) const {
   std::vector<JobView> out;
   for (JobRow& row : store_.latest(all, before, most)) {
-    JobView view{row, request_from_json(row.spec), {}, 0};
+    JobView view{row, request_from_json(row.spec), {}};
     if (!ended(row.phase) && row.phase != Phase::waiting) {
       view.placement = placement_from_text(row.placement);
     }

@@ -34,7 +34,6 @@ struct JobView {
   JobRow row;
   JobRequest request;
   Placement placement;  ///< of the attempt that runs
-  int64_t place_in_queue = 0;
 };
 
 /// The heart of the daemon: keeps the store, the snapshot that decisions are made on and the

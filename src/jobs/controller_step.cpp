@@ -1,9 +1,6 @@
 // The half of the controller that runs by itself: ends, deadlines, decisions, starts.
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -137,6 +137,19 @@ TEST_F(ControllerTest, OneThatIgnoresSigtermIsKilledAfterItsGrace) {
   EXPECT_EQ(controller_->show(job)->row.outcome, "cancelled by the test");
 }
 
+TEST_F(ControllerTest, OneThatIsBeingStoppedCanStillBeCancelled) {
+  JobRequest request = script("trap '' TERM; touch up; while :; do sleep 0.05; done");
+  request.grace_s = 1;
+  const int64_t job = submit(request);
+  ASSERT_TRUE(run_until([&] { return fs::exists(folder_ / "up"); }));
+  controller_->requeue(job, "tester");
+  ASSERT_EQ(phase(job), Phase::stopping);
+  controller_->cancel(job, "tester");
+  open();  // a new one knows it too
+  ASSERT_TRUE(reaches(job, Phase::cancelled));
+  EXPECT_EQ(controller_->show(job)->row.outcome, "cancelled by tester");
+}
+
 TEST_F(ControllerTest, NothingThatAJobStartedOutlivesIt) {
   const int64_t job =
       submit(script("setsid sh -c 'echo $$ > orphan; exec sleep 600' & "

@@ -101,8 +101,8 @@ bool may_follow(Phase from, Phase to) {
       return to == Phase::stopping || to == Phase::completed || to == Phase::failed ||
              to == Phase::waiting;
     case Phase::stopping:
-      return to == Phase::waiting || to == Phase::completed || to == Phase::failed ||
-             to == Phase::cancelled;
+      return to == Phase::stopping || to == Phase::waiting || to == Phase::completed ||
+             to == Phase::failed || to == Phase::cancelled;
     case Phase::completed:
     case Phase::failed:
     case Phase::cancelled: return false;
