@@ -196,12 +196,6 @@ double by_gradient(const Trained& trained) {
   return out;
 }
 
-/// Their operator's gradient is a matter of src/ops/rnn, which has tests of its own.
-bool is_recurrent(const Small& small) {
-  const std::string name = small.name;
-  return name == "deepspeech2" || name == "gru" || name.starts_with("lstm");
-}
-
 /// Plain loops take minutes for the wide layers that these two have at any size of the image.
 std::vector<Small> quick_networks() {
   std::vector<Small> out;
@@ -217,13 +211,7 @@ TEST_P(NetworkGradients, AgreeWithTheDifferenceAlongADirection) {
   Trained trained(GetParam());
   trained.graph.outputs = trained.results;
   const auto graph = with_sides(trained.graph);
-  double expected = 0;
-  try {
-    expected = by_gradient(trained);
-  } catch (const Error& error) {
-    if (error.code() != Code::unsupported || !is_recurrent(GetParam())) throw;
-    GTEST_SKIP() << error.what();
-  }
+  const double expected = by_gradient(trained);
   for (double step = kFirstStep; step >= kLastStep; step /= 10) {
     const Passed above = run(*graph, trained.results.size(), trained.moved(step));
     const Passed below = run(*graph, trained.results.size(), trained.moved(-step));
