@@ -29,14 +29,6 @@ int whole_per_task(const Shape& shape) {
   return static_cast<int>(shape.task.gpu_milli / whole_gpu);
 }
 
-// Tasks of whole GPUs that fit on a host beside what runs there.
-int room(const HostState& state, const Shape& shape) {
-  int64_t tasks = state.whole_free() / std::max(1, whole_per_task(shape));
-  if (shape.task.cpu_milli > 0) tasks = std::min(tasks, state.cpu_free / shape.task.cpu_milli);
-  if (shape.task.memory_mib > 0) tasks = std::min(tasks, state.memory_free / shape.task.memory_mib);
-  return static_cast<int>(tasks);
-}
-
 // Picks `count` wholly free devices: the island with the tightest fit, else the fullest islands.
 std::vector<int> pick_devices(const HostState& state, int count) {
   const int island_size = std::max(1, state.host->island_size);
@@ -86,6 +78,45 @@ int HostState::whole_free() const {
     count += gpu_free[device] == whole_gpu && ((closed_devices >> device) & 1) == 0;
   }
   return count;
+}
+
+int HostState::room(const Shape& shape) const {
+  if (!open) return 0;
+  const int64_t share = shape.task.gpu_milli;
+  int64_t tasks = shape.tasks;
+  if (share >= whole_gpu) {
+    tasks = whole_free() / whole_per_task(shape);
+  } else if (share > 0) {
+    tasks = 0;
+    for (int device = 0; device < host->devices; ++device) {
+      if (usable(*this, device)) tasks += gpu_free[device] / share;
+    }
+  }
+  if (shape.task.cpu_milli > 0) tasks = std::min(tasks, cpu_free / shape.task.cpu_milli);
+  if (shape.task.memory_mib > 0) tasks = std::min(tasks, memory_free / shape.task.memory_mib);
+  return static_cast<int>(tasks);
+}
+
+void HostState::move(const Placement& placement, size_t begin, size_t end, const Shape& shape,
+                     int sign) {
+  for (size_t i = begin; i < end; ++i) {
+    const Slot& slot = placement[i];
+    if (slot.device >= 0) {
+      const int free = gpu_free[slot.device] - sign * slot.gpu_milli;
+      DAIS_CHECK(free >= 0 && free <= whole_gpu);
+      gpu_free[slot.device] = static_cast<int16_t>(free);
+    }
+    if (i == begin || slot.task != placement[i - 1].task) {
+      cpu_free -= sign * shape.task.cpu_milli;
+      memory_free -= sign * shape.task.memory_mib;
+    }
+  }
+}
+
+size_t end_of_host(const Placement& placement, size_t begin) {
+  size_t end = begin;
+  while (end < placement.size() && placement[end].host == placement[begin].host) ++end;
+  return end;
 }
 
 HostId Capacity::add_host(Host host) {
@@ -169,22 +200,9 @@ void Capacity::set_device_open(HostId id, int device, bool open) {
 
 void Capacity::move(const Placement& placement, const Shape& shape, int sign) {
   for (size_t begin = 0; begin < placement.size();) {
-    size_t end = begin;
-    while (end < placement.size() && placement[end].host == placement[begin].host) ++end;
-    change_host(placement[begin].host, [&](HostState& state) {
-      for (size_t i = begin; i < end; ++i) {
-        const Slot& slot = placement[i];
-        if (slot.device >= 0) {
-          const int free = state.gpu_free[slot.device] - sign * slot.gpu_milli;
-          DAIS_CHECK(free >= 0 && free <= whole_gpu);
-          state.gpu_free[slot.device] = static_cast<int16_t>(free);
-        }
-        if (i == begin || slot.task != placement[i - 1].task) {
-          state.cpu_free -= sign * shape.task.cpu_milli;
-          state.memory_free -= sign * shape.task.memory_mib;
-        }
-      }
-    });
+    const size_t end = end_of_host(placement, begin);
+    change_host(placement[begin].host,
+                [&](HostState& state) { state.move(placement, begin, end, shape, sign); });
     begin = end;
   }
 }
@@ -219,7 +237,29 @@ bool Capacity::fits(const Placement& placement, const Shape& shape) const {
   return true;
 }
 
-int Capacity::room_on(HostId id, const Shape& shape) const { return room(host(id), shape); }
+int Capacity::room(const Shape& shape) const {
+  const int64_t share = shape.task.gpu_milli;
+  std::vector<HostId> candidates;
+  if (share > 0 && share < whole_gpu) {
+    for (auto gap = by_gap_.lower_bound(gap_key(static_cast<int>(share), 0, 0)); gap;
+         gap = by_gap_.after(gap->first)) {
+      candidates.push_back(static_cast<HostId>(gap->first >> 8));
+    }
+  }
+  int tasks = 0;
+  const int devices = share == 0 ? 0 : std::max(1, whole_per_task(shape));
+  for (auto entry = by_whole_.lower_bound(whole_key(devices, 0, 0)); entry && tasks < shape.tasks;
+       entry = by_whole_.after(entry->first)) {
+    const auto id = static_cast<HostId>(entry->first);
+    tasks += host(id).room(shape);
+    std::erase(candidates, id);
+  }
+  std::ranges::sort(candidates);
+  const auto repeated = std::ranges::unique(candidates);
+  candidates.erase(repeated.begin(), repeated.end());
+  for (const HostId id : candidates) tasks += host(id).room(shape);
+  return std::min(tasks, shape.tasks);
+}
 
 bool Capacity::possible(const Shape& shape) const {
   if (!shape.total().within(total_)) return false;
@@ -272,7 +312,7 @@ bool Capacity::on_one_host(const Shape& shape, Placement& out) const {
          ++scanned) {
       const auto id = static_cast<HostId>(entry->first);
       const HostState& state = host(id);
-      if (room(state, shape) >= shape.tasks) {
+      if (state.room(shape) >= shape.tasks) {
         fill_host(id, state, shape, shape.tasks, out);
         return true;
       }
@@ -292,7 +332,7 @@ int Capacity::on_rack(uint32_t rack, const Shape& shape, int tasks, Placement& o
     while (entry && tasks > 0 && entry->first >> 32 == whole_key(free, rack, 0) >> 32) {
       const auto id = static_cast<HostId>(entry->first);
       const HostState& state = host(id);
-      const int fit = room(state, shape);
+      const int fit = state.room(shape);
       // The last few tasks look for a tighter host further down.
       if (fit > tasks && free > per_task * tasks) break;
       if (fit > 0) fill_host(id, state, shape, std::min(fit, tasks), out);
@@ -307,7 +347,7 @@ int Capacity::on_rack(uint32_t rack, const Shape& shape, int tasks, Placement& o
     while (entry && tasks > 0 && entry->first >> 32 == whole_key(free, rack, 0) >> 32) {
       const auto id = static_cast<HostId>(entry->first);
       if (std::find(used.begin(), used.end(), id) == used.end()) {
-        const int fit = std::min(room(host(id), shape), tasks);
+        const int fit = std::min(host(id).room(shape), tasks);
         if (fit > 0) fill_host(id, host(id), shape, fit, out);
         tasks -= fit;
       }

@@ -21,7 +21,15 @@ struct HostState {
 
   /// Devices of which nothing is used.
   int whole_free() const;
+  /// Tasks of a shape that fit beside what runs there; none on a closed host.
+  int room(const Shape& shape) const;
+  /// Books (sign 1) or returns (-1) the slots of a placement from `begin` to `end`, all of them on
+  /// this host.
+  void move(const Placement& placement, size_t begin, size_t end, const Shape& shape, int sign);
 };
+
+/// Where the slots that follow `begin` on the same host end.
+size_t end_of_host(const Placement& placement, size_t begin);
 
 /// What is free where, with indexes that answer "where would this gang go" without scanning the
 /// hosts. Copies share structure. A gang goes to as few hosts as it can, then to one rack, then to
@@ -38,8 +46,8 @@ class Capacity {
   /// Books or returns a placement of a shape.
   void take(const Placement& placement, const Shape& shape);
   void give_back(const Placement& placement, const Shape& shape);
-  /// Tasks of a shape of whole GPUs that a host could take beside what runs there.
-  int room_on(HostId id, const Shape& shape) const;
+  /// Tasks of a shape that fit beside what runs now, counted up to the size of its gang.
+  int room(const Shape& shape) const;
   /// True when every slot of the placement is free.
   bool fits(const Placement& placement, const Shape& shape) const;
   /// True when the gang would fit on the open hosts if nothing ran.

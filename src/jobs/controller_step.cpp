@@ -245,6 +245,7 @@ void Controller::decide_and_apply() {
   book(decision, moves, starts);
   move(moves);
   apply(snapshot_, decision);
+  changed_ = changed_ || decision.more;
   for (const Preemption& preemption : decision.preempt) {
     Entry& victim = open_.at(by_queued_.at(preemption.victim));
     victim.afterwards = Afterwards::wait;

@@ -11,6 +11,7 @@ namespace {
 // Failures of senior jobs after which the rest of them wait for the next cycle.
 constexpr int senior_failures = 16;
 constexpr int seniors_looked_at = 512;
+constexpr int most_starts_watched = 4096;
 // Use below this share of a fair one counts as this much: newcomers are favoured, not boundless.
 constexpr double least_use = 0.01;
 
@@ -44,9 +45,16 @@ void Cycle::run() {
   if (now_.waiting().empty()) return;
   weigh_projects();
   if (now_.has_quotas()) pass(true);
-  if (held_) return;
-  if (policy_.ordering == Ordering::standard) tenure_pass();
-  pass(false);
+  if (!held_ && policy_.ordering == Ordering::standard) tenure_pass();
+  if (!held_) pass(false);
+  decision_.more = spent();
+}
+
+// To explain one job is worth more work than to decide.
+bool Cycle::spent() const {
+  const auto starts = static_cast<int>(decision_.start.size());
+  if (watched_ != 0) return starts >= most_starts_watched;
+  return starts >= policy_.max_starts || (starts > 0 && victims_.looked() >= policy_.max_looks);
 }
 
 // ---- Order
@@ -162,6 +170,7 @@ bool Cycle::precedes(const Cursor& a, const Cursor& b) const {
 }
 
 void Cycle::pass(bool guaranteed_only) {
+  if (spent()) return;
   head_blocked_ = false;
   stuck_.clear();
   std::vector<Cursor> heap;
@@ -174,7 +183,7 @@ void Cycle::pass(bool guaranteed_only) {
   });
   auto later = [this](const Cursor& a, const Cursor& b) { return precedes(b, a); };
   std::make_heap(heap.begin(), heap.end(), later);
-  while (!heap.empty() && static_cast<int>(decision_.start.size()) < policy_.max_starts) {
+  while (!heap.empty() && !spent()) {
     std::pop_heap(heap.begin(), heap.end(), later);
     Cursor& cursor = heap.back();
     const Standing standing = head_blocked_ ? Standing::backfilled : Standing::normal;
@@ -213,7 +222,8 @@ void Cycle::tenure_pass() {
   auto running = now_.entitled().first();
   auto waiting = now_.waiting().first();
   int failures = 0;
-  for (int looked = 0; looked < seniors_looked_at && failures < senior_failures; ++looked) {
+  for (int looked = 0; looked < seniors_looked_at && failures < senior_failures && !spent();
+       ++looked) {
     if (waiting && now_.now_s() - now_.jobs().at(waiting->first).submit_s < policy_.tenure_wait_s) {
       waiting.reset();
     }
@@ -315,6 +325,7 @@ bool Cycle::place_by_preempting(const Claim& claim, Standing standing) {
     return false;
   }
   for (JobId victim : choice->victims) {
+    victims_.invalidate(now_.jobs().at(victim).spec->project);
     now_.preempt(victim);
     decision_.preempt.push_back({victim, claim.job});
   }
@@ -334,14 +345,14 @@ void Cycle::promote(JobId id) {
   } else {
     decision_.promote.push_back(id);
   }
-  victims_.invalidate();
+  victims_.invalidate(now_.jobs().at(id).spec->project);
 }
 
 void Cycle::start(JobId id, Placement placement, Standing standing) {
   decision_.start.push_back({id, placement, standing});
   now_.start(id, std::move(placement), standing);
   no_room_.clear();
-  victims_.invalidate();
+  victims_.invalidate(now_.jobs().at(id).spec->project);
 }
 
 // A bucket is refused as a whole: what its oldest job met, the watched one would meet.

@@ -23,6 +23,7 @@ class Cycle {
  private:
   struct Cursor;
 
+  bool spent() const;
   void pass(bool guaranteed_only);
   void tenure_pass();
   bool aim(Cursor& cursor, bool guaranteed_only) const;

@@ -324,6 +324,39 @@ TEST(JobsDecide, RefusesWrongSpecifications) {
   EXPECT_THROW(m.snapshot.end(1234, true), Error);
 }
 
+TEST(JobsDecide, ADecisionCutShortSaysSoAndTheNextGoesOn) {
+  Machine m("default", 16);
+  const ProjectId p = m.project();
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 100; ++i) jobs.push_back(m.submit(p, 1));
+  int decisions = 0;
+  for (bool more = true; more; ++decisions) {
+    const Decision decision = decide(m.snapshot, m.policy);
+    EXPECT_LE(static_cast<int>(decision.start.size()), m.policy.max_starts);
+    apply(m.snapshot, decision);
+    more = decision.more;
+  }
+  EXPECT_GT(decisions, 1);
+  for (const JobId id : jobs) EXPECT_TRUE(m.running(id)) << id;
+  EXPECT_FALSE(decide(m.snapshot, m.policy).more);
+}
+
+TEST(JobsDecide, RoomIsCountedForWholeDevicesFractionsAndNone) {
+  Machine m("fifo", 2, 4);
+  const ProjectId p = m.project();
+  m.submit(p, 1, 600);
+  m.submit(p, 3);
+  m.settle();
+  const Capacity& capacity = m.snapshot.capacity();
+  EXPECT_EQ(capacity.room({100, {whole_gpu, 0, 0}}), 4);
+  EXPECT_EQ(capacity.room({3, {whole_gpu, 0, 0}}), 3);
+  EXPECT_EQ(capacity.room({100, {2 * whole_gpu, 0, 0}}), 2);
+  EXPECT_EQ(capacity.room({100, {400, 0, 0}}), 9);
+  EXPECT_EQ(capacity.room({100, {0, uncounted / 4, 0}}), 8);
+  m.snapshot.set_host_open(1, false);
+  EXPECT_EQ(capacity.room({100, {400, 0, 0}}), 1);
+}
+
 TEST(JobsDecide, LeavesTheSnapshotItWasGivenAlone) {
   Machine m("default");
   const ProjectId p = m.project();

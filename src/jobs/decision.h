@@ -27,6 +27,7 @@ struct Decision {
   std::vector<JobId> promote;  ///< running jobs that become tenured
   std::vector<Preemption> preempt;
   std::vector<Start> start;
+  bool more = false;  ///< its bounds on work cut it short: apply it and decide again
 
   bool operator==(const Decision&) const = default;
   bool empty() const { return promote.empty() && preempt.empty() && start.empty(); }

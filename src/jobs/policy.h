@@ -41,12 +41,14 @@ struct Policy {
   double fairness_span = 4;
   double half_life_s = 7 * 86'400;
 
-  /// Bounds on the work of one decision: jobs it starts, jobs it looks at as victims of one claim,
-  /// of these the protected ones it passes over, and after how many looks in vain it stops looking.
-  int max_starts = 4096;
-  int max_victims = 512;
+  /// Bounds on the work of one decision: jobs it starts, jobs it looks at as victims in all and for
+  /// one claim, of these the protected ones it passes over, and after how many looks in vain it
+  /// stops looking. A decision that was cut short after it did something says so.
+  int max_starts = 16;
+  int max_looks = 128;
+  int max_victims = 256;
   int max_spared = 128;
-  int max_wasted = 512;
+  int max_wasted = 128;
 };
 
 /// The policy of a name: fifo, priority, fair, las or default.

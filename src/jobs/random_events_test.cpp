@@ -236,7 +236,7 @@ class Storm {
   }
 
   void settle() {
-    for (int round = 0; round < 8; ++round) {
+    for (int round = 0; round < 8;) {
       const Decision decision = decide(snapshot_, policy_);
       apply(snapshot_, decision);
       for (const Preemption& preemption : decision.preempt) {
@@ -252,6 +252,7 @@ class Storm {
         checker_.stopped(preemption.victim);
       }
       if (decision.empty() || ::testing::Test::HasFatalFailure()) return;
+      round += !decision.more;
     }
   }
 

@@ -145,8 +145,15 @@ class Simulation {
   }
 
   void schedule() {
-    for (int round = 0; round < rounds_per_cycle; ++round) {
-      if (snapshot_.waiting().empty()) return;
+    for (int round = 0; round < rounds_per_cycle && decide_once(); ++round) {
+    }
+  }
+
+  // True when victims wait again, so that another round may place them.
+  bool decide_once() {
+    bool preempted = false, more = true;
+    while (more) {
+      if (snapshot_.waiting().empty()) return false;
       const auto begin = std::chrono::steady_clock::now();
       const Decision decision = decide(snapshot_, options_.policy);
       const auto took = std::chrono::steady_clock::now() - begin;
@@ -154,8 +161,10 @@ class Simulation {
       apply(snapshot_, decision);
       for (const Preemption& preemption : decision.preempt) stop(preemption.victim);
       for (const Start& start : decision.start) begin_run(start.job);
-      if (decision.preempt.empty()) return;
+      preempted = preempted || !decision.preempt.empty();
+      more = decision.more;
     }
+    return preempted;
   }
 
   void begin_run(JobId id) {

@@ -1,6 +1,7 @@
 #include "jobs/victims.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <tuple>
 
@@ -35,78 +36,116 @@ bool within_any_quota(const Snapshot& now, ProjectId id, const Resources& need) 
 
 }  // namespace
 
+// Counts room from a few changed hosts, without touching the indexes of the capacity: most victims
+// looked at do not make room, and those that do are booked once.
+class Victims::Room {
+ public:
+  Room(const Snapshot& now, const Shape& shape)
+      : capacity_(now.capacity()), shape_(shape), tasks_(now.capacity().room(shape)) {}
+
+  /// Frees a victim's place; true when the gang may fit now and no search said otherwise.
+  bool free_up(const Job& job) {
+    const Placement& placement = *job.placement;
+    const int before = tasks_;
+    for (size_t begin = 0; begin < placement.size();) {
+      const size_t end = end_of_host(placement, begin);
+      const HostId id = placement[begin].host;
+      auto [found, added] = changed_.try_emplace(id);
+      if (added) found->second = capacity_.host(id);
+      tasks_ -= found->second.room(shape_);
+      found->second.move(placement, begin, end, job.spec->shape, -1);
+      tasks_ += found->second.room(shape_);
+      begin = end;
+    }
+    freed_.push_back(&job);
+    return tasks_ > before && tasks_ >= shape_.tasks;
+  }
+
+  /// The capacity without the victims so far.
+  Capacity& capacity() {
+    for (; booked_ < freed_.size(); ++booked_) {
+      capacity_.give_back(*freed_[booked_]->placement, freed_[booked_]->spec->shape);
+    }
+    return capacity_;
+  }
+
+ private:
+  Capacity capacity_;  // without the first booked_ victims
+  const Shape& shape_;
+  int tasks_;  // that fit
+  std::unordered_map<HostId, HostState> changed_;
+  std::vector<const Job*> freed_;
+  size_t booked_ = 0;
+};
+
 std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim& claim,
                                                bool eventually) {
   eventually_ = eventually;
-  if (!prepared_) prepare(now);
+  prepare(now);
   taken_.clear();
-  none_yields_ = tails_.empty();
+  sides_.assign(tails_.size(), {});
   const bool may_reclaim =
       now.has_quotas() && within_any_quota(now, claim.project, claim.shape.total());
   auto later = [](const Tail& a, const Tail& b) {
     return std::tie(a.priority, a.standing, a.value, b.job) >
            std::tie(b.priority, b.standing, b.value, a.job);
   };
-  std::vector<Tail> heap = tails_;
+  std::vector<Tail> heap;
+  std::ranges::copy_if(tails_, std::back_inserter(heap), [](const Tail& tail) { return tail.job; });
   std::make_heap(heap.begin(), heap.end(), later);
+  none_yields_ = heap.empty();
+  if (heap.empty()) return std::nullopt;
   Choice choice;
-  Capacity room = now.capacity();
+  Room room(now, claim.shape);
   int spared = 0, looked = 0;
   for (; !heap.empty() && looked < policy_.max_victims; ++looked) {
     std::pop_heap(heap.begin(), heap.end(), later);
     Tail& tail = heap.back();
-    const Answer answer = ask(now, claim, tail);
+    const Job& job = now.jobs().at(tail.job);
+    const Answer answer = ask(now, claim, tail, job);
     if (answer == Answer::last && !may_reclaim) {
       none_yields_ = looked == 0;
       break;
     }
     if (answer == Answer::spared && ++spared > policy_.max_spared) break;
     if (answer == Answer::yields) {
-      const Job& job = now.jobs().at(tail.job);
-      const bool gained = free_up(room, job, claim);
-      taken_.emplace_back(tail.project, job.spec->shape.total());
+      take_from(now, tail.project, job.spec->shape.total());
       choice.victims.push_back(tail.job);
-      auto placement = gained ? room.find(claim.shape) : std::nullopt;
+      auto placement =
+          room.free_up(job) ? room.capacity().find(claim.shape) : std::optional<Placement>();
       if (placement) {
+        looked_ += looked + 1;
         choice.placement = std::move(*placement);
-        prune(now, room, claim, choice);
+        prune(now, room.capacity(), claim, choice);
         return choice;
       }
     }
-    if (next(now, tail)) {
+    const bool over = answer == Answer::done || answer == Answer::last;
+    if (!over && next(now, tail)) {
       std::push_heap(heap.begin(), heap.end(), later);
     } else {
       heap.pop_back();
     }
   }
+  looked_ += looked;
   wasted_ += looked;
   return std::nullopt;
 }
 
-// Frees a victim's place in `room`; false when no host can take more tasks of the claim than
-// before, so that a search for its place would fail as the last one did.
-bool Victims::free_up(Capacity& room, const Job& job, const Claim& claim) {
-  const bool whole = claim.shape.task.gpu_milli >= whole_gpu;
-  std::vector<std::pair<HostId, int>> before;
-  for (const Slot& slot : *job.placement) {
-    if (whole && (before.empty() || before.back().first != slot.host)) {
-      before.emplace_back(slot.host, room.room_on(slot.host, claim.shape));
-    }
-  }
-  room.give_back(*job.placement, job.spec->shape);
-  return !whole || std::any_of(before.begin(), before.end(), [&](const auto& host) {
-    return room.room_on(host.first, claim.shape) > host.second;
-  });
-}
-
 void Victims::prepare(const Snapshot& now) {
-  tails_.clear();
-  now.projects().for_each([&](uint64_t id, const ProjectState&) {
-    Tail tail;
-    tail.project = static_cast<ProjectId>(id);
-    if (aim(now, tail, 0)) tails_.push_back(tail);
-  });
-  prepared_ = true;
+  if (stale_.empty()) {
+    now.projects().for_each([&](uint64_t id, const ProjectState&) {
+      stale_.resize(id + 1, true);
+      tails_.resize(id + 1);
+      tails_[id].project = static_cast<ProjectId>(id);
+    });
+  }
+  for (ProjectId id = 0; id < stale_.size(); ++id) {
+    if (!stale_[id]) continue;
+    stale_[id] = false;
+    tails_[id].job = 0;
+    if (now.projects().contains(id)) aim(now, tails_[id], 0);
+  }
 }
 
 // Tails of one priority, standing and score form a group, within which the newest job goes first.
@@ -138,10 +177,12 @@ bool Victims::next(const Snapshot& now, Tail& tail) const {
   return newest_before(now, tail, tail.job) || aim(now, tail, (tail.group + 1) << 24);
 }
 
-Victims::Answer Victims::ask(const Snapshot& now, const Claim& claim, const Tail& tail) const {
+Victims::Answer Victims::ask(const Snapshot& now, const Claim& claim, const Tail& tail,
+                             const Job& job) {
   bool shielded = false;
   const bool reclaimed = now.has_quotas() && reclaims(now, claim, tail.project, shielded);
-  if (shielded) return Answer::spared;
+  // What this claim takes makes a project shielded, never the other way round.
+  if (shielded) return Answer::done;
   if (!reclaimed) {
     if (claim.priority < tail.priority) return Answer::last;
     if (claim.priority == tail.priority) {
@@ -155,30 +196,33 @@ Victims::Answer Victims::ask(const Snapshot& now, const Claim& claim, const Tail
       }
     }
   }
-  return ran_long_enough(now, now.jobs().at(tail.job)) ? Answer::yields : Answer::spared;
+  return ran_long_enough(now, job) ? Answer::yields : Answer::spared;
 }
 
-bool Victims::reclaims(const Snapshot& now, const Claim& claim, ProjectId from,
-                       bool& shielded) const {
-  const auto [asking, holding] = branches(now, claim.project, from);
-  if (holding == no_project) return false;
-  const ProjectState& holder = now.project(holding);
-  if ((holder.allocated - taken_from(holding, now)).within(holder.spec->quota)) {
+bool Victims::reclaims(const Snapshot& now, const Claim& claim, ProjectId from, bool& shielded) {
+  Side& side = sides_[from];
+  if (!side.known) {
+    const auto [asking, holding] = branches(now, claim.project, from);
+    side = {true, asking, holding};
+  }
+  if (side.holding == no_project) return false;
+  const ProjectState& holder = now.project(side.holding);
+  const auto taken = taken_.find(side.holding);
+  const Resources gone = taken == taken_.end() ? Resources() : taken->second;
+  if ((holder.allocated - gone).within(holder.spec->quota)) {
     shielded = true;
     return false;
   }
-  if (asking == no_project) return false;
-  const ProjectState& asker = now.project(asking);
+  if (side.asking == no_project) return false;
+  const ProjectState& asker = now.project(side.asking);
   return (asker.allocated + claim.shape.total()).within(asker.spec->quota);
 }
 
-Resources Victims::taken_from(ProjectId branch, const Snapshot& now) const {
-  Resources sum;
-  for (const auto& [project, amount] : taken_) {
-    const auto up = chain(now, project);
-    if (std::find(up.begin(), up.end(), branch) != up.end()) sum += amount;
+void Victims::take_from(const Snapshot& now, ProjectId project, const Resources& amount) {
+  if (!now.has_quotas()) return;
+  for (; project != no_project; project = now.project(project).spec->parent) {
+    taken_[project] += amount;
   }
-  return sum;
 }
 
 bool Victims::ran_long_enough(const Snapshot& now, const Job& job) const {

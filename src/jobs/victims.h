@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "jobs/policy.h"
@@ -24,6 +25,7 @@ struct Claim {
 /// - Else a job yields to a higher priority, and at equal priority to a value `preempt_gain` times
 ///   its own; a backfilled one to any older job; a tenured one to neither.
 /// - Nobody yields before the minimum run time.
+/// A claim looks at max_victims jobs at most, least valuable first.
 class Victims {
  public:
   Victims(const Policy& policy, const std::vector<double>& fairness)
@@ -39,10 +41,13 @@ class Victims {
 
   /// True when the last claim ranked too low for even the least valuable job.
   bool none_yields() const { return none_yields_; }
-  /// Jobs looked at in vain so far.
+  /// Jobs looked at so far, and of these the ones in vain.
+  int looked() const { return looked_; }
   int wasted() const { return wasted_; }
-  /// Forgets what was looked up: to be called after each change of the snapshot.
-  void invalidate() { prepared_ = false; }
+  /// Forgets what was looked up about a project: to be called after each change of its jobs.
+  void invalidate(ProjectId project) {
+    if (project < stale_.size()) stale_[project] = true;
+  }
 
  private:
   // The least valuable running job of a project that was not yet looked at.
@@ -54,27 +59,39 @@ class Victims {
     double value = 0;
     Standing standing = Standing::normal;
   };
-  enum class Answer { yields, spared, last };
+  enum class Answer {
+    yields,
+    spared,  ///< this job does not yield; a higher one of its project may
+    done,    ///< no further job of its project yields
+    last,    ///< no further job of any project yields
+  };
+  // What a claim needs to know of a project whose jobs it looks at.
+  struct Side {
+    bool known = false;
+    ProjectId asking = no_project, holding = no_project;
+  };
+  // Hosts as they would be without the victims so far.
+  class Room;
 
   void prepare(const Snapshot& now);
   bool aim(const Snapshot& now, Tail& tail, uint64_t from) const;
   bool newest_before(const Snapshot& now, Tail& tail, JobId bound) const;
   bool next(const Snapshot& now, Tail& tail) const;
-  Answer ask(const Snapshot& now, const Claim& claim, const Tail& tail) const;
-  bool reclaims(const Snapshot& now, const Claim& claim, ProjectId from, bool& shielded) const;
+  Answer ask(const Snapshot& now, const Claim& claim, const Tail& tail, const Job& job);
+  bool reclaims(const Snapshot& now, const Claim& claim, ProjectId from, bool& shielded);
   bool ran_long_enough(const Snapshot& now, const Job& job) const;
-  static bool free_up(Capacity& room, const Job& job, const Claim& claim);
+  void take_from(const Snapshot& now, ProjectId project, const Resources& amount);
   void prune(const Snapshot& now, Capacity& room, const Claim& claim, Choice& choice) const;
-  Resources taken_from(ProjectId branch, const Snapshot& now) const;
 
   const Policy& policy_;
   const std::vector<double>& fairness_;
-  std::vector<Tail> tails_;
-  bool prepared_ = false;
+  std::vector<Tail> tails_;  // by ProjectId; without a job where nothing runs
+  std::vector<bool> stale_;  // tails_ that must be looked up again
   bool eventually_ = false;
   bool none_yields_ = false;
-  int wasted_ = 0;
-  std::vector<std::pair<ProjectId, Resources>> taken_;  // from leaf projects, by this claim
+  int looked_ = 0, wasted_ = 0;
+  std::vector<Side> sides_;                         // by ProjectId, for this claim
+  std::unordered_map<ProjectId, Resources> taken_;  // by this claim, from a project or below it
 };
 
 }  // namespace dais::jobs
