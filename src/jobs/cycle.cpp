@@ -176,6 +176,7 @@ void Cycle::pass(bool guaranteed_only) {
   std::vector<Cursor> heap;
   now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
     if (state.waiting == 0) return;
+    if (guaranteed_only && !guaranteed(static_cast<ProjectId>(id), {})) return;
     Cursor cursor;
     cursor.project = static_cast<ProjectId>(id);
     cursor.may_reclaim = now_.has_quotas() && quota_left(cursor.project);

@@ -79,6 +79,25 @@ HeadRank best_rank(uint64_t head_key) {
           std::bit_cast<float>(((bits + 1) << 7) & 0x7fffffff)};
 }
 
+BucketSlot ProjectState::slot_of(BucketKey key) const {
+  const FlatIndex::Entry* found = slots.lower_bound(key);
+  DAIS_CHECK(found != slots.end() && found->key == key);
+  return found->value;
+}
+
+BucketSlot ProjectState::add_slot(BucketKey key) {
+  BucketSlot slot = 0;
+  if (!buckets.empty()) {
+    slot = buckets.last()->first + 1;
+    // Mostly gaps: the first of them.
+    if (slot > 2 * buckets.size() + 64) {
+      for (slot = 0; buckets.contains(slot);) ++slot;
+    }
+  }
+  slots.add(key, slot);
+  return slot;
+}
+
 Snapshot::Snapshot(const Policy& policy)
     : ordering_(policy.ordering),
       half_life_s_(policy.half_life_s),
@@ -358,22 +377,28 @@ float Snapshot::score(ProjectId project, uint16_t shape_index, uint8_t bin) cons
   return static_cast<float>(outlooks_.at(outlook_key(project, size_class(wanted)))[bin] / units);
 }
 
+BucketSlot Snapshot::bucket_for(ProjectState& project, const Job& job) const {
+  const BucketKey key = bucket_key(job);
+  const FlatIndex::Entry* found = project.slots.lower_bound(key);
+  if (found != project.slots.end() && found->key == key) return found->value;
+  Bucket bucket;
+  bucket.priority = ordered_priority(job);
+  bucket.shape = job.shape;
+  bucket.bin = job.bin;
+  bucket.standing = job.standing;
+  bucket.score = score(job.spec->project, job.shape, job.bin);
+  const BucketSlot slot = project.add_slot(key);
+  project.buckets.set(slot, std::move(bucket));
+  return slot;
+}
+
 void Snapshot::enter(JobId id, const Job& job) {
   if (job.state == JobState::stopping) return;
   ProjectState& project = projects_.edit(job.spec->project);
-  const BucketKey key = bucket_key(job);
-  if (!project.buckets.contains(key)) {
-    Bucket bucket;
-    bucket.priority = ordered_priority(job);
-    bucket.shape = job.shape;
-    bucket.bin = job.bin;
-    bucket.standing = job.standing;
-    bucket.score = score(job.spec->project, job.shape, job.bin);
-    project.buckets.set(key, std::move(bucket));
-  }
-  Bucket& bucket = project.buckets.edit(key);
+  const BucketSlot slot = bucket_for(project, job);
+  Bucket& bucket = project.buckets.edit(slot);
   if (job.state == JobState::waiting) {
-    if (bucket.waiting.empty()) project.heads.add(head_key(bucket), key);
+    if (bucket.waiting.empty()) project.heads.add(head_key(bucket), slot);
     bucket.waiting.set(id, {});
     waiting_.set(id, {});
     ++project.waiting;
@@ -381,7 +406,7 @@ void Snapshot::enter(JobId id, const Job& job) {
     return;
   }
   if (bucket.running.empty() && job.spec->shape.preemptible) {
-    project.tails.add(tail_key(bucket), key);
+    project.tails.add(tail_key(bucket), slot);
   }
   bucket.running.set(id, {});
   ++project.running;
@@ -397,7 +422,8 @@ void Snapshot::leave(JobId id, const Job& job) {
   if (job.state == JobState::stopping) return;
   ProjectState& project = projects_.edit(job.spec->project);
   const BucketKey key = bucket_key(job);
-  Bucket& bucket = project.buckets.edit(key);
+  const BucketSlot slot = project.slot_of(key);
+  Bucket& bucket = project.buckets.edit(slot);
   if (job.state == JobState::waiting) {
     bucket.waiting.erase(id);
     waiting_.erase(id);
@@ -413,7 +439,9 @@ void Snapshot::leave(JobId id, const Job& job) {
     const JobId* due = due_.find(job.due);
     if (due && *due == id) due_.erase(job.due);
   }
-  if (bucket.waiting.empty() && bucket.running.empty()) project.buckets.erase(key);
+  if (!bucket.waiting.empty() || !bucket.running.empty()) return;
+  project.buckets.erase(slot);
+  project.slots.remove(key);
 }
 
 // ---- What lifetimes say

@@ -25,6 +25,8 @@ struct Bucket {
 };
 
 using BucketKey = uint64_t;
+/// Where a project keeps a bucket: small numbers, so that finding one takes a step or two.
+using BucketSlot = uint64_t;
 
 /// What a key in ProjectState::heads says: the exact priority and a score not below the bucket's.
 struct HeadRank {
@@ -43,9 +45,15 @@ struct ProjectState {
   double usage_at_s = 0;
   int64_t completions = 0;  ///< since its outlook was last renewed
   double renewed_s = 0;
-  PersistentMap<Bucket> buckets;
-  FlatIndex heads;  ///< buckets with waiting jobs, best first
-  FlatIndex tails;  ///< buckets with preemptible running jobs, least first
+  PersistentMap<Bucket> buckets;  ///< by BucketSlot
+  FlatIndex slots;                ///< BucketSlot by BucketKey
+  FlatIndex heads;                ///< slots of buckets with waiting jobs, best first
+  FlatIndex tails;                ///< slots of those with preemptible running jobs, least first
+
+  /// The slot of a bucket that exists.
+  BucketSlot slot_of(BucketKey key) const;
+  /// A slot for a new bucket.
+  BucketSlot add_slot(BucketKey key);
 };
 
 /// Everything a decision depends on, as one value. Copies are cheap (a few pointers) and share
@@ -120,6 +128,7 @@ class Snapshot {
   BucketKey bucket_key(const Job& job) const;
   int32_t ordered_priority(const Job& job) const;
   float score(ProjectId project, uint16_t shape, uint8_t bin) const;
+  BucketSlot bucket_for(ProjectState& project, const Job& job) const;
   void enter(JobId id, const Job& job);
   void leave(JobId id, const Job& job);
   void account(Job& job);

@@ -45,7 +45,7 @@ void Snapshot::verify_job(JobId id, const Job& job) const {
   DAIS_CHECK((job.state == JobState::waiting) == waiting_.contains(id));
   if (job.state == JobState::stopping) return;
   const ProjectState& state = projects_.at(job.spec->project);
-  const Bucket& bucket = state.buckets.at(bucket_key(job));
+  const Bucket& bucket = state.buckets.at(state.slot_of(bucket_key(job)));
   DAIS_CHECK(bucket.priority == ordered_priority(job) && bucket.bin == job.bin);
   DAIS_CHECK(bucket.waiting.contains(id) == (job.state == JobState::waiting));
   DAIS_CHECK(bucket.running.contains(id) == (job.state == JobState::running));
@@ -65,6 +65,7 @@ void Snapshot::verify_project(ProjectId id, const ProjectState& state) const {
     DAIS_CHECK(bucket.score == score(id, bucket.shape, bucket.bin));
   });
   DAIS_CHECK(waiting == state.waiting && running == state.running);
+  DAIS_CHECK(state.slots.size() == state.buckets.size());
   DAIS_CHECK(heads == state.heads.size() && tails == state.tails.size());
   for (const auto& head : state.heads) DAIS_CHECK(!state.buckets.at(head.value).waiting.empty());
   for (const auto& tail : state.tails) DAIS_CHECK(!state.buckets.at(tail.value).running.empty());
