@@ -5,6 +5,7 @@
 #include "backends/cpu/isa.h"
 #include "base/threads.h"
 #include "ops/fused/fused.h"
+#include "runtime/backend.h"
 
 namespace dais {
 namespace {
@@ -25,6 +26,22 @@ class CpuTarget : public Target {
  private:
   Isa isa_;
   int threads_;
+};
+
+/// The CPU with a device: what passes fuse is for the device, as the CPU takes the rest unfused.
+class DeviceTarget : public CpuTarget {
+ public:
+  DeviceTarget(Isa isa, int threads, const Backend& backend)
+      : CpuTarget(isa, threads), backend_(backend) {}
+  bool has_kernel(const Node& node) const override {
+    const KernelQuery query{node, isa(), threads(), &backend_};
+    const auto& rows = backend_.kernels().rows(*node.op);
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const KernelRow* row) { return row->accepts(query).accepted; });
+  }
+
+ private:
+  const Backend& backend_;
 };
 
 /// The graph for fixed sizes: inference runs anew from the inputs on, with fused nodes opened, and
@@ -60,6 +77,7 @@ PlanOptions plan_options(const CompileOptions& options) {
   out.isa = options.isa.value_or(cpu::isa());
   out.kernels = options.optimize != Optimize::off;
   out.states = options.states;
+  out.backend = options.backend;
   if (options.optimize == Optimize::full)
     out.specialize = [narrow = options](const Graph& graph, std::span<const Shape> inputs) mutable {
       narrow.verify_passes = false;
@@ -82,12 +100,15 @@ Optimize optimize_from_name(std::string_view name) {
 std::vector<PassReport> optimize(Graph& graph, const CompileOptions& options) {
   if (options.optimize == Optimize::off) return {};
   const PlanOptions plan = plan_options(options);
-  const CpuTarget target(plan.isa, plan.threads);
+  const CpuTarget cpu(plan.isa, plan.threads);
+  std::optional<DeviceTarget> device;
+  if (plan.backend) device.emplace(plan.isa, plan.threads, *plan.backend);
+  const Target& target = device ? static_cast<const Target&>(*device) : cpu;
   PassOptions pass_options{options.passes_until, options.verify_passes};
   auto reports = run_passes(graph, portable_passes(), target, pass_options);
   if (options.optimize == Optimize::portable) return reports;
   if (pass_options.until >= 0) pass_options.until -= static_cast<int>(reports.size());
-  auto more = run_passes(graph, target_passes(), target, pass_options);
+  auto more = run_passes(graph, device ? device_passes() : target_passes(), target, pass_options);
   reports.insert(reports.end(), more.begin(), more.end());
   return reports;
 }

@@ -18,6 +18,9 @@ struct CompileOptions {
   int passes_until = -1;      ///< stop after so many passes; negative: all
   bool verify_passes = true;  ///< check the graph after each pass
   std::vector<StatePair> states = {};
+  /// A device that runs what it has kernels for; null: the CPU alone. Ignored when `optimize` is
+  /// off, which runs reference loops.
+  std::shared_ptr<Backend> backend = nullptr;
 };
 
 struct Compiled {

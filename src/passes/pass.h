@@ -22,6 +22,9 @@ std::span<const Pass> portable_passes();
 /// Passes that prepare for the machine (layout, fusion), in order; run after the portable ones.
 std::span<const Pass> target_passes();
 
+/// Those for a machine with a device, instead of target_passes.
+std::span<const Pass> device_passes();
+
 struct PassReport {
   std::string_view name;
   bool changed = false;

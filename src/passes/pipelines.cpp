@@ -41,4 +41,15 @@ std::span<const Pass> target_passes() {
   return passes;
 }
 
+std::span<const Pass> device_passes() {
+  static constexpr Pass passes[] = {
+      {"fold_weights", fold_weights},
+      {"fuse_conv", fuse_conv},
+      {"fuse_matmul_epilogue", fuse_matmul_epilogue},
+      {"fuse_elementwise", fuse_elementwise},
+      {"remove_dead", remove_dead},
+  };
+  return passes;
+}
+
 }  // namespace dais

@@ -10,6 +10,9 @@
 
 namespace dais {
 
+class Backend;
+class Queue;
+
 /// Yes, or no with a reason that `explain` prints.
 struct Verdict {
   bool accepted = false;
@@ -25,6 +28,7 @@ struct KernelQuery {
   const Node& node;
   Isa isa = Isa::plain;
   int threads = 1;
+  const Backend* backend = nullptr;  ///< the device whose rows are asked; null: the CPU
 
   const Type& in(size_t i) const { return node.in[i]->type; }
   DType in_dtype(size_t i) const { return node.has(i) ? in(i).dtype : DType::undefined; }
@@ -51,6 +55,8 @@ struct Arguments {
   std::span<const void* const> in;
   std::span<void* const> out;
   void* scratch = nullptr;  ///< scratch_bytes() of the bound kernel, 64-byte aligned
+  /// Rows of a device: where their work goes; all pointers are the device's. Null on the CPU.
+  Queue* queue = nullptr;
 };
 
 /// What a kernel found wrong in its data while running (an index outside its tensor).

@@ -4,15 +4,19 @@
 
 #include "base/span.h"
 #include "base/threads.h"
+#include "runtime/backend.h"
+#include "runtime/copy.h"
+#include "runtime/places.h"
 
 namespace dais {
 
 class PlanBuilder {
  public:
-  PlanBuilder(Plan& plan) : plan_(plan) {}
+  PlanBuilder(Plan& plan) : plan_(plan), places_(*plan.graph_, plan.options_, plan.sizes_) {
+    declare_symbols();
+  }
 
   void build() {
-    declare_symbols();
     add_sources();
     for (const auto& node : plan_.graph_->nodes()) add_node(*node);
     for (const Value* value : plan_.graph_->outputs) {
@@ -25,6 +29,13 @@ class PlanBuilder {
     for (Slot& slot : plan_.slots_)
       if (slot.kind == Slot::Kind::view) slot.root = root_of(slot.root);
     plan_.specializable_ = specializable();
+    upload_constants();
+  }
+
+  /// Decides what runs on the device; before this the graph may change, after it only its order.
+  void place() {
+    places_.insert_copies();
+    if (plan_.options_.backend) plan_.warnings_ = places_.warnings();
   }
 
   /// Replaces composite ops that no row takes by what they stand for, until none is left.
@@ -41,6 +52,7 @@ class PlanBuilder {
       Graph::InsertBefore place(graph, &node);
       const Values results = node.op->decompose(graph, node);
       if (results.empty()) continue;
+      if (cpu_takes(node) && loops(node, graph.size() - before)) continue;
       for (size_t i = 0; i < node.outs.size(); ++i)
         if (results[i]) graph.replace_uses(node.outs[i], results[i]);
       auto made = std::find_if(graph.nodes().begin(), graph.nodes().end(),
@@ -95,7 +107,27 @@ class PlanBuilder {
     return false;
   }
 
-  bool taken(const Node& node) const {
+  /// What the device could run but has no row for is decomposed into what may have one.
+  bool taken(const Node& node) {
+    if (places_.device_could_run(node)) return places_.device_takes(node);
+    return cpu_takes(node);
+  }
+
+  /// Whether one of the nodes just made before `node` is control flow, which no device runs: then
+  /// they go again, and the CPU runs the node as it is.
+  bool loops(const Node& node, size_t made) {
+    Graph& graph = *plan_.graph_;
+    std::vector<Node*> nodes;
+    auto at = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                           [&](const auto& other) { return other.get() == &node; });
+    while (made-- > 0) nodes.push_back((--at)->get());
+    if (std::all_of(nodes.begin(), nodes.end(), [](Node* n) { return n->regions.empty(); }))
+      return false;
+    for (Node* dead : nodes) graph.erase(*dead);
+    return true;
+  }
+
+  bool cpu_takes(const Node& node) const {
     if (!plan_.options_.kernels) return false;
     const KernelQuery query{node, plan_.options_.isa, plan_.options_.threads};
     for (const KernelRow* row : cpu_kernels().rows(*node.op))
@@ -133,6 +165,21 @@ class PlanBuilder {
     return index;
   }
 
+  /// The slot from which a step of this place reads.
+  int slot_of(const Value* value, bool device) {
+    if (!device || !value->constant()) return slot_of(value);
+    if (auto found = device_index_.find(value); found != device_index_.end()) return found->second;
+    const auto known = index_.find(value);
+    const int host = known == index_.end() ? -1 : known->second;
+    const int made = add_slot(value, Slot::Kind::constant);
+    plan_.slots_[static_cast<size_t>(made)].on_device = true;
+    if (host < 0)
+      index_.erase(value);
+    else
+      index_[value] = host;
+    return device_index_[value] = made;
+  }
+
   int slot_of(const Value* value) {
     if (auto found = index_.find(value); found != index_.end()) return found->second;
     DAIS_CHECK(value->constant() != nullptr);
@@ -140,8 +187,31 @@ class PlanBuilder {
   }
 
   void add_sources() {
-    for (const Value* input : plan_.graph_->inputs)
+    for (const Value* input : plan_.graph_->inputs) {
       plan_.input_slots_.push_back(add_slot(input, Slot::Kind::input));
+      plan_.slots_.back().on_device = places_.resident(input);
+    }
+  }
+
+  /// The device's constants lie side by side in one piece of its memory.
+  void upload_constants() {
+    size_t total = 0;
+    for (Slot& slot : plan_.slots_) {
+      if (slot.kind != Slot::Kind::constant || !slot.on_device) continue;
+      slot.offset = total;
+      total += (slot.value->constant()->bytes() + 255) / 256 * 256;
+    }
+    if (total == 0) return;
+    const auto queue = plan_.options_.backend->open_queue();
+    auto memory = queue->allocate(total, "constants of " + plan_.graph_->name);
+    for (const Slot& slot : plan_.slots_) {
+      if (slot.kind != Slot::Kind::constant || !slot.on_device) continue;
+      const Tensor& tensor = *slot.value->constant();
+      queue->upload(static_cast<std::byte*>(memory->address()) + slot.offset, tensor.raw(),
+                    tensor.bytes());
+    }
+    queue->wait();
+    plan_.device_constants_ = std::move(memory);
   }
 
   int root_of(int slot) const {
@@ -166,12 +236,18 @@ class PlanBuilder {
   void add_node(const Node& node) {
     Step step;
     step.node = &node;
-    for (const Value* value : node.in) step.in.push_back(value ? slot_of(value) : -1);
+    const bool device = places_.on_device(node);
+    if (const auto* copy = node.as<Copy>())
+      step.place = copy->to_device ? Place::upload : Place::download;
+    else if (device)
+      step.place = Place::device;
+    for (const Value* value : node.in)
+      step.in.push_back(value ? slot_of(value, step.place == Place::device) : -1);
     const bool inputs_sized = std::all_of(step.in.begin(), step.in.end(), [&](int index) {
       return index < 0 || (slot(index).sized && in_memory_plan(slot(index).value));
     });
     if (node.op->view && node.has(0) && add_view(node, step.in[0])) return;
-    choose(step);
+    if (step.place == Place::host || step.place == Place::device) choose(step);
     const bool sets_own_outputs = node.op->reference && !node.regions.empty();
     for (const Value* value : node.outs) step.out.push_back(add_slot(value, Slot::Kind::late));
     step.bound_early = inputs_sized && (step.kernel || !sets_own_outputs) &&
@@ -180,6 +256,7 @@ class PlanBuilder {
                        });
     const int at = static_cast<int>(plan_.steps_.size());
     for (int index : step.out) {
+      plan_.slots_[static_cast<size_t>(index)].on_device = device;
       if (step.bound_early) plan_.slots_[static_cast<size_t>(index)].kind = Slot::Kind::arena;
       touch(index, at);
     }
@@ -202,6 +279,7 @@ class PlanBuilder {
       return false;
     }
     view.root = source;
+    view.on_device = slot(source).on_device;
     return true;
   }
 
@@ -209,12 +287,18 @@ class PlanBuilder {
     const Node& node = *step.node;
     const PlanOptions& options = plan_.options_;
     // The body of a fused node is for its kernel to read, not to run.
+    PlanOptions inner = options;
+    inner.backend = nullptr;
+    inner.states.clear();
     if (node.op->reference)
       for (const auto& region : node.regions)
-        step.regions.push_back(Plan::create(region->clone(), options));
+        step.regions.push_back(Plan::create(region->clone(), inner));
     if (options.kernels) {
-      const KernelQuery query{node, options.isa, options.threads};
-      for (const KernelRow* row : cpu_kernels().rows(*node.op)) {
+      const bool device = step.place == Place::device;
+      const KernelQuery query{node, options.isa, options.threads,
+                              device ? options.backend.get() : nullptr};
+      for (const KernelRow* row :
+           (device ? options.backend->kernels() : cpu_kernels()).rows(*node.op)) {
         if (row->isa > options.isa) continue;
         Verdict verdict = row->accepts(query);
         if (verdict) {
@@ -240,7 +324,8 @@ class PlanBuilder {
       Slot& from = plan_.slots_[static_cast<size_t>(source)];
       const Slot& to = slot(target);
       if (to.kind == Slot::Kind::arena && from.value->type == slot_type(pair) &&
-          from.last <= to.first && overwrite(to.first, target, source)) {
+          from.on_device == to.on_device && from.last <= to.first &&
+          overwrite(to.first, target, source)) {
         from.last = static_cast<int>(plan_.steps_.size());
         state.in_place = true;
       }
@@ -350,7 +435,8 @@ class PlanBuilder {
   }
 
   Plan& plan_;
-  std::unordered_map<const Value*, int> index_;
+  Places places_;
+  std::unordered_map<const Value*, int> index_, device_index_;
 };
 
 std::shared_ptr<const Plan> Plan::create(std::unique_ptr<Graph> graph, const PlanOptions& options) {
@@ -361,6 +447,7 @@ std::shared_ptr<const Plan> Plan::create(std::unique_ptr<Graph> graph, const Pla
   check_states(*plan->graph_, plan->options_.states);
   PlanBuilder builder(*plan);
   builder.legalize();
+  builder.place();
   order_for_states(*plan->graph_, plan->options_.states);
   builder.build();
   return plan;

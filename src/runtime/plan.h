@@ -14,6 +14,9 @@
 
 namespace dais {
 
+class DeviceMemory;
+class Places;
+
 /// A copy of a graph for these sizes of its inputs, rewritten with all that they tell.
 using Specialize =
     std::function<std::unique_ptr<Graph>(const Graph& graph, std::span<const Shape> inputs)>;
@@ -24,11 +27,22 @@ struct PlanOptions {
   bool kernels = true;              ///< false: reference loops only
   Specialize specialize = nullptr;  ///< null: plans stay as they are
   std::vector<StatePair> states = {};
+  /// Runs what it has rows for; null: everything runs on the CPU.
+  std::shared_ptr<Backend> backend = nullptr;
+};
+
+/// Where a step does its work.
+enum class Place : uint8_t {
+  host,
+  device,
+  upload,    ///< copies from host to device
+  download,  ///< copies from device to host
 };
 
 /// One step of a plan.
 struct Step {
   const Node* node = nullptr;
+  Place place = Place::host;
   const KernelRow* row = nullptr;  ///< null: the reference (or the decomposition evaluated)
   std::shared_ptr<const Kernel> kernel;
   std::vector<std::pair<std::string, std::string>> refusals;  ///< row name, reason
@@ -54,6 +68,8 @@ struct Slot {
   };
   const Value* value = nullptr;
   Kind kind = Kind::late;
+  bool on_device = false;     ///< in the device's memory, not the CPU's
+  size_t offset = 0;          ///< constant on the device: where in Plan::device_constants
   int root = -1;              ///< view: the slot whose memory it shares
   std::vector<int> sizes;     ///< entries of the size table; empty and !sized when unknown
   bool sized = false;         ///< the shape follows from the inputs' sizes
@@ -87,6 +103,10 @@ class Plan {
   const std::vector<int>& output_slots() const { return output_slots_; }
   /// In the order of the options' states.
   const std::vector<StateSlot>& states() const { return states_; }
+  /// The constants that the device's steps read; null when there are none.
+  const DeviceMemory* device_constants() const { return device_constants_.get(); }
+  /// Ops that run on the CPU although the plan has a device, and why.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   /// Whether a plan for fixed sizes would know more: some step finds its sizes while running, and
   /// the sizes of inputs are open.
@@ -105,6 +125,8 @@ class Plan {
   SizeTable sizes_;
   std::vector<int> input_slots_, output_slots_;
   std::vector<StateSlot> states_;
+  std::shared_ptr<const DeviceMemory> device_constants_;
+  std::vector<std::string> warnings_;
   bool specializable_ = false;
   mutable std::mutex specialized_mutex_;
   mutable std::map<std::vector<std::vector<int64_t>>, std::shared_ptr<const Plan>> specialized_;

@@ -45,6 +45,7 @@ const std::vector<Datum>& Session::run_profiled(std::span<const Datum> inputs,
     else
       state_->run_step(at);
   }
+  if (state_->queue) state_->wait();
   state_->collect_outputs();
   state_->commit_states();
   return state_->results;
@@ -54,6 +55,7 @@ void Session::State::time_step(size_t at) {
   const size_t first = profile->size();
   const double start = steady_seconds();
   run_step(at);
+  if (queue) wait();
   const double elapsed = steady_seconds() - start;
   double inside = 0;
   for (size_t i = first; i < profile->size(); ++i) inside += (*profile)[i].seconds;

@@ -38,7 +38,9 @@ class Session {
   /// A state that grows (StateSlot::growing_axis) lies in a buffer of its own instead, which is
   /// made for `entries` along its growing axis and made larger when it is full. Others ignore this.
   void reserve_state(size_t input, int64_t entries);
-  /// What a state holds now (a copy where it grows); absent before it has a value.
+  /// What a state holds now (a copy where it grows); absent before it has a value. A state that
+  /// lies on the device (Slot::on_device of its input) is copied to the memory that bind_state
+  /// gave, which holds an old value until then, or to new memory; runs leave its output out.
   Tensor state(size_t input) const;
 
   /// Runs the plan. The input of a state may be left out (an empty Datum): it goes on from what it

@@ -29,6 +29,7 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   shapes.resize(count);
   changed.assign(count, 1);
   steps.resize(plan->steps().size());
+  if (plan->options().backend) queue = plan->options().backend->open_queue();
   for (size_t at = 0; at < steps.size(); ++at)
     for (const auto& region : plan->steps()[at].regions) {
       steps[at].regions.push_back(std::make_unique<Session>(region));
@@ -39,15 +40,21 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
     if (slot.kind == Slot::Kind::constant) {
       data[i] = *slot.value->constant();
       pointers[i] = const_cast<void*>(data[i].tensor.raw());
+      if (slot.on_device) {
+        pointers[i] = static_cast<std::byte*>(plan->device_constants()->address()) + slot.offset;
+        data[i] = Tensor::view(data[i].tensor.dtype(), data[i].tensor.shape(), pointers[i]);
+      }
     }
     if (slot.kind == Slot::Kind::view) {
       const Slot::Kind root = plan->slots()[static_cast<size_t>(slot.root)].kind;
       if (root == Slot::Kind::input) input_views_.push_back(static_cast<int>(i));
       if (root == Slot::Kind::late) late_views_.emplace_back(slot.root, static_cast<int>(i));
     }
-    if (slot.kind == Slot::Kind::arena) arena_slots_.push_back(static_cast<int>(i));
+    if (slot.kind == Slot::Kind::arena)
+      (slot.on_device ? device_arena_ : host_arena_).slots.push_back(static_cast<int>(i));
   }
-  capacities_.assign(arena_slots_.size(), 0);
+  for (Arena* arena : {&host_arena_, &device_arena_})
+    arena->capacities.assign(arena->slots.size(), 0);
   symbols_.resize(plan->sizes().symbols());
   input_shapes_.resize(plan->input_slots().size());
   for (const Value* input : plan->graph().inputs) {
@@ -70,15 +77,16 @@ void Session::State::hand_over_outputs() {
   for (const int output : plan->output_slots()) {
     const Slot& slot = slots[static_cast<size_t>(output)];
     const int root = slot.kind == Slot::Kind::view ? slot.root : output;
-    const auto found = std::find(arena_slots_.begin(), arena_slots_.end(), root);
-    if (found == arena_slots_.end()) continue;
+    auto& planned = host_arena_.slots;
+    const auto found = std::find(planned.begin(), planned.end(), root);
+    if (found == planned.end()) continue;
     handed_slots_.push_back(root);
-    arena_slots_.erase(found);
+    planned.erase(found);
   }
   for (size_t i = 0; i < slots.size(); ++i)
     if (slots[i].kind == Slot::Kind::view && handed(slots[i].root))
       handed_views_.push_back(static_cast<int>(i));
-  capacities_.assign(arena_slots_.size(), 0);
+  host_arena_.capacities.assign(host_arena_.slots.size(), 0);
 }
 
 Session* Session::State::specialized(std::span<const Datum> inputs) {
@@ -131,7 +139,8 @@ void Session::State::bind(std::span<const Datum> inputs) {
     update_shapes();
     check_expressions();
     make_rooms();
-    place_arena();
+    place_arena(host_arena_);
+    place_arena(device_arena_);
     for (size_t at = 0; at < steps.size(); ++at)
       if (plan->steps()[at].bound_early) bind_step(at);
     point_slots();
@@ -218,35 +227,45 @@ void Session::State::update_shapes() {
 
 /// Keeps the offsets while every buffer still fits its booked size, so that a sequence that grows
 /// by one each step is planned anew only now and then.
-void Session::State::place_arena() {
-  bool fits = arena_ ? true : arena_slots_.empty();
-  std::vector<size_t> wanted(arena_slots_.size());
-  for (size_t i = 0; i < arena_slots_.size(); ++i) {
-    const auto slot = static_cast<size_t>(arena_slots_[i]);
+void Session::State::place_arena(Arena& arena) {
+  bool fits = arena.placed || arena.slots.empty();
+  std::vector<size_t> wanted(arena.slots.size());
+  for (size_t i = 0; i < arena.slots.size(); ++i) {
+    const auto slot = static_cast<size_t>(arena.slots[i]);
     wanted[i] = static_cast<size_t>(shapes[slot].elements()) *
                 dtype_size(plan->slots()[slot].value->type.dtype);
-    fits = fits && wanted[i] <= capacities_[i] &&
-           (capacities_[i] < 65536 || wanted[i] >= capacities_[i] / 4);
+    fits = fits && wanted[i] <= arena.capacities[i] &&
+           (arena.capacities[i] < 65536 || wanted[i] >= arena.capacities[i] / 4);
   }
   if (!fits) {
-    const bool first = !arena_;
     std::vector<Lifetime> lifetimes;
-    for (size_t i = 0; i < arena_slots_.size(); ++i) {
-      const Slot& slot = plan->slots()[static_cast<size_t>(arena_slots_[i])];
+    for (size_t i = 0; i < arena.slots.size(); ++i) {
+      const Slot& slot = plan->slots()[static_cast<size_t>(arena.slots[i])];
       // The first binding is exact; once sizes have changed, an eighth is kept in reserve.
-      capacities_[i] = first ? wanted[i] : wanted[i] + wanted[i] / 8;
-      lifetimes.push_back({slot.first, slot.last, capacities_[i]});
+      arena.capacities[i] = arena.placed ? wanted[i] + wanted[i] / 8 : wanted[i];
+      lifetimes.push_back({slot.first, slot.last, arena.capacities[i]});
     }
-    memory_ = plan_memory(lifetimes);
-    const auto total = static_cast<int64_t>(memory_.total_bytes);
-    if (!arena_ || arena_.elements() < total || arena_.elements() / 4 > total) {
-      arena_ = Tensor();
-      arena_ = Tensor(DType::u8, Shape{std::max<int64_t>(total, 64)});
-    }
+    arena.plan = plan_memory(lifetimes);
+    make_arena(arena, static_cast<int64_t>(arena.plan.total_bytes));
   }
-  for (size_t i = 0; i < arena_slots_.size(); ++i)
-    pointers[static_cast<size_t>(arena_slots_[i])] =
-        arena_.storage<std::byte>() + memory_.offsets[i];
+  for (size_t i = 0; i < arena.slots.size(); ++i)
+    pointers[static_cast<size_t>(arena.slots[i])] = arena.base() + arena.plan.offsets[i];
+}
+
+void Session::State::make_arena(Arena& arena, int64_t total) {
+  const auto held = static_cast<int64_t>(arena.bytes());
+  if (arena.placed && held >= total && held / 4 <= total) return;
+  total = std::max<int64_t>(total, 64);
+  arena.placed = false;
+  if (&arena == &host_arena_) {
+    arena.host = Tensor();
+    arena.host = Tensor(DType::u8, Shape{total});
+  } else {
+    arena.device = nullptr;
+    arena.device =
+        queue->allocate(static_cast<size_t>(total), "activations of " + plan->graph().name);
+  }
+  arena.placed = true;
 }
 
 void Session::State::point(size_t i) {
@@ -319,6 +338,14 @@ BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
   }
   if (!entry->kernel) return nullptr;
   const auto scratch = static_cast<int64_t>(entry->kernel->scratch_bytes());
+  if (plan->steps()[at].place == Place::device) {
+    const auto wanted = static_cast<size_t>(scratch);
+    if (wanted > 0 && (!device_scratch_ || device_scratch_->bytes() < wanted)) {
+      device_scratch_ = nullptr;
+      device_scratch_ = queue->allocate(wanted + wanted / 8, "scratch of " + plan->graph().name);
+    }
+    return entry->kernel.get();
+  }
   // More than asked for, as sizes that grow step by step would ask again each time.
   if (scratch > 0 && (!scratch_ || scratch_.elements() < scratch))
     scratch_ = Tensor(DType::u8, Shape{scratch + scratch / 8});

@@ -26,19 +26,29 @@ class RegionSessions : public RegionRunner {
 };
 
 void Session::State::run_step(size_t at) {
+  if (plan->steps()[at].place == Place::host) return run_host(at);
+  run_device(at);
+}
+
+void Session::State::run_host(size_t at) {
   const Step& step = plan->steps()[at];
+  if (downloading_) wait();
   if (!step.bound_early) return run_late(at);
   if (BoundKernel* kernel = steps[at].kernel) return run_bound(step, *kernel);
   run_reference(at);
 }
 
-void Session::State::run_bound(const Step& step, BoundKernel& kernel) {
+Arguments Session::State::arguments(const Step& step) {
   in_pointers_.clear();
   out_pointers_.clear();
   for (int slot : step.in)
     in_pointers_.push_back(slot >= 0 ? pointers[static_cast<size_t>(slot)] : nullptr);
   for (int slot : step.out) out_pointers_.push_back(pointers[static_cast<size_t>(slot)]);
-  const Fault fault = kernel.run({in_pointers_, out_pointers_, scratch_.raw()});
+  return {in_pointers_, out_pointers_, scratch_.raw()};
+}
+
+void Session::State::run_bound(const Step& step, BoundKernel& kernel) {
+  const Fault fault = kernel.run(arguments(step));
   if (fault.problem) raise(step, fault);
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "runtime/backend.h"
 #include "runtime/memory_plan.h"
 #include "runtime/session.h"
 
@@ -28,6 +29,22 @@ struct BoundStep {
   std::vector<std::unique_ptr<Session>> regions;
 };
 
+/// The planned buffers of one place, side by side in one piece of its memory.
+struct Arena {
+  std::vector<int> slots;
+  std::vector<size_t> capacities;  ///< bytes booked per slot
+  MemoryPlan plan;
+  Tensor host;
+  std::shared_ptr<DeviceMemory> device;
+  bool placed = false;
+
+  size_t bytes() const { return device ? device->bytes() : host.bytes(); }
+  std::byte* base() {
+    return device ? static_cast<std::byte*>(device->address())
+                  : (host ? host.storage<std::byte>() : nullptr);
+  }
+};
+
 /// Where a growing state lies.
 struct Growth {
   Tensor buffer;
@@ -37,6 +54,7 @@ struct Growth {
 
 struct Session::State {
   explicit State(std::shared_ptr<const Plan> shared);
+  ~State();
   /// From now on each run's outputs get memory of their own, which whoever holds them keeps alive.
   void hand_over_outputs();
 
@@ -53,7 +71,16 @@ struct Session::State {
   void commit_states();
   void start_growing(size_t at, const Tensor& from);
   Tensor dense_state(size_t at) const;
-  size_t arena_bytes() const { return arena_.bytes(); }
+  size_t arena_bytes() const { return host_arena_.bytes() + device_arena_.bytes(); }
+  /// A new copy on the device, or of what lies there.
+  Tensor on_device(const Tensor& from);
+  Tensor on_host(const Tensor& from);
+  /// Whether a state lies on the device; then its tensor in `states` is a view of memory there.
+  bool resident(size_t state) const;
+  void bind_resident(size_t state, Tensor memory);
+  Tensor fetch_resident(size_t state);
+  /// Waits for the device; throws what its kernels found wrong.
+  void wait();
 
   std::shared_ptr<const Plan> plan;
   std::vector<Datum> data;      ///< by slot
@@ -65,7 +92,8 @@ struct Session::State {
   std::vector<Tensor> states;   ///< by the plan's states; one that grows: a view of its buffer
   std::vector<Growth> growths;  ///< the same
   std::vector<StepTime>* profile = nullptr;
-  Session* active = nullptr;  ///< the specialised session that ran last; null: this one
+  std::unique_ptr<Queue> queue;  ///< null: the plan has no device
+  Session* active = nullptr;     ///< the specialised session that ran last; null: this one
 
  private:
   struct Specialized {
@@ -83,13 +111,20 @@ struct Session::State {
   void check_inputs(std::span<const Datum> inputs);
   void update_shapes();
   void check_expressions();
-  void place_arena();
+  void place_arena(Arena& arena);
+  void make_arena(Arena& arena, int64_t total);
+  void fill_resident(size_t state, const Tensor& from);
+  void commit_residents();
   void point_slots();
   void point(size_t slot);
   void place_handed();
   void bind_step(size_t at);
   BoundKernel* bound_kernel(size_t at, const Sizes& sizes);
+  void run_host(size_t at);
   void run_bound(const Step& step, BoundKernel& kernel);
+  void run_device(size_t at);
+  void run_away(size_t at);
+  Arguments arguments(const Step& step);
   void run_reference(size_t at);
   void run_decomposed(const Step& step);
   void run_late(size_t at);
@@ -100,9 +135,9 @@ struct Session::State {
   bool bound_ = false;
   std::vector<Shape> input_shapes_;
   std::vector<int64_t> symbols_, sizes_;
-  std::vector<size_t> capacities_;  ///< bytes booked per arena slot
-  MemoryPlan memory_;
-  std::vector<int> arena_slots_;
+  Arena host_arena_, device_arena_;
+  std::shared_ptr<DeviceMemory> device_scratch_;
+  bool downloading_ = false;  ///< what the device was asked for has not been waited for
   bool hands_over_ = false;
   std::vector<int> handed_slots_;                ///< of the arena's, those that leave with each run
   std::vector<int> handed_views_;                ///< of those
@@ -111,12 +146,13 @@ struct Session::State {
   std::vector<Specialized> specialized_;
   std::vector<Shape> recent_;
   int recent_runs_ = 0;
-  Tensor arena_, scratch_;
+  Tensor scratch_;
   std::vector<Shape> in_sizes_, out_sizes_;
   std::vector<const void*> in_pointers_;
   std::vector<void*> out_pointers_;
   std::vector<Datum> in_data_, out_data_;
-  std::vector<Datum> inputs_;  ///< of a run with states
+  std::vector<Datum> inputs_;         ///< of a run with states
+  std::vector<Tensor> bound_memory_;  ///< the caller's, of states that lie on the device
   std::vector<int64_t> bound_rooms_, step_rooms_;
   std::vector<std::vector<int>> axis_symbols_;  ///< by input and axis: the symbol that it names
   std::vector<int64_t> key_;

@@ -23,6 +23,8 @@ void Session::bind_state(size_t input, Tensor memory) {
                 "", "The model wants " + type.text());
   if (memory && state_->plan->states()[at].growing_axis >= 0)
     state_->start_growing(at, memory);
+  else if (state_->resident(at))
+    state_->bind_resident(at, std::move(memory));
   else
     state_->states[at] = std::move(memory);
 }
@@ -33,6 +35,7 @@ void Session::reserve_state(size_t input, int64_t entries) {
 
 Tensor Session::state(size_t input) const {
   const size_t at = state_->state_index(input);
+  if (state_->resident(at)) return state_->fetch_resident(at);
   return state_->plan->states()[at].growing_axis < 0 ? state_->states[at] : state_->dense_state(at);
 }
 
@@ -48,6 +51,8 @@ std::span<const Datum> Session::State::with_states(std::span<const Datum> inputs
       const bool fits = held && held.dtype() == from.dtype() && held.shape() == from.shape();
       if (all[i].growing_axis >= 0)
         start_growing(i, from);
+      else if (resident(i))
+        fill_resident(i, from);
       else if (!fits)
         held = from.clone();
       else if (from.bytes() > 0)
@@ -172,7 +177,9 @@ void Session::State::undensify(const Step& step) {
 void Session::State::commit_states() {
   const auto& all = plan->states();
   std::vector<size_t> copied;
+  commit_residents();
   for (size_t i = 0; i < all.size(); ++i) {
+    if (resident(i)) continue;
     if (!all[i].in_place) copied.push_back(i);
     if (all[i].growing_axis < 0) continue;
     Datum& grown = results[all[i].pair.output];

@@ -1,0 +1,135 @@
+// The steps of a session that concern the device: its kernels, and copies there and back.
+#include "ir/call.h"
+#include "runtime/session_state.h"
+
+namespace dais {
+
+void Session::State::run_device(size_t at) {
+  const Step& step = plan->steps()[at];
+  const auto to = static_cast<size_t>(step.out[0]);
+  if (step.place == Place::device) {
+    BoundKernel* kernel = steps[at].kernel;
+    if (!kernel) return run_away(at);
+    Arguments given = arguments(step);
+    given.scratch = device_scratch_ ? device_scratch_->address() : nullptr;
+    given.queue = queue.get();
+    return queue->run(*kernel, given, static_cast<int>(at));
+  }
+  const auto from = static_cast<size_t>(step.in[0]);
+  const size_t bytes = data[to].tensor.bytes();
+  if (bytes == 0) return;
+  if (step.place == Place::upload) {
+    if (downloading_) wait();
+    return queue->upload(pointers[to], pointers[from], bytes);
+  }
+  queue->download(pointers[to], pointers[from], bytes);
+  downloading_ = true;
+}
+
+/// Copies that are under way end in memory of this session.
+Session::State::~State() {
+  if (!queue) return;
+  try {
+    queue->wait();
+  } catch (const Error&) {
+    // A lost device copies nothing any more.
+  }
+}
+
+void Session::State::wait() {
+  downloading_ = false;
+  const auto found = queue->wait();
+  if (!found) return;
+  DAIS_CHECK(found->step >= 0 && static_cast<size_t>(found->step) < plan->steps().size());
+  raise(plan->steps()[static_cast<size_t>(found->step)], found->fault);
+}
+
+Tensor Session::State::on_device(const Tensor& from) {
+  auto memory =
+      queue->allocate(std::max<size_t>(from.bytes(), 1), "state of " + plan->graph().name);
+  if (from.bytes() > 0) queue->upload(memory->address(), from.raw(), from.bytes());
+  void* const address = memory->address();
+  return Tensor::view(from.dtype(), from.shape(), address, std::move(memory));
+}
+
+Tensor Session::State::on_host(const Tensor& from) {
+  Tensor out(from.dtype(), from.shape());
+  if (from.bytes() == 0) return out;
+  queue->download(out.raw(), from.raw(), from.bytes());
+  wait();
+  return out;
+}
+
+bool Session::State::resident(size_t state) const {
+  const int slot = plan->input_slots()[plan->states()[state].pair.input];
+  return plan->slots()[static_cast<size_t>(slot)].on_device;
+}
+
+void Session::State::bind_resident(size_t state, Tensor memory) {
+  states[state] = memory ? on_device(memory) : Tensor();
+  bound_memory_.resize(states.size());
+  bound_memory_[state] = std::move(memory);
+}
+
+/// The state's value in the memory that the caller gave for it, or in new memory.
+Tensor Session::State::fetch_resident(size_t state) {
+  const Tensor& held = states[state];
+  if (!held) return {};
+  if (state >= bound_memory_.size() || !bound_memory_[state] ||
+      !(bound_memory_[state].shape() == held.shape()))
+    return on_host(held);
+  Tensor& memory = bound_memory_[state];
+  if (held.bytes() > 0) queue->download(memory.raw(), held.raw(), held.bytes());
+  wait();
+  return memory;
+}
+
+void Session::State::fill_resident(size_t state, const Tensor& from) {
+  Tensor& held = states[state];
+  const bool fits = held && held.dtype() == from.dtype() && held.shape() == from.shape();
+  if (!fits)
+    held = on_device(from);
+  else if (from.bytes() > 0)
+    queue->upload(held.raw(), from.raw(), from.bytes());
+}
+
+/// New values that were not written in place are copied there; all of them are saved first where
+/// one lies in the memory of another.
+void Session::State::commit_residents() {
+  const auto& all = plan->states();
+  std::vector<std::pair<size_t, Tensor>> saved;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!resident(i)) continue;
+    const Tensor made = results[all[i].pair.output].tensor;
+    results[all[i].pair.output] = Datum();
+    if (all[i].in_place || made.bytes() == 0) continue;
+    auto memory = queue->allocate(made.bytes(), "state of " + plan->graph().name);
+    queue->copy(memory->address(), made.raw(), made.bytes());
+    void* const address = memory->address();
+    saved.emplace_back(i, Tensor::view(made.dtype(), made.shape(), address, std::move(memory)));
+  }
+  for (auto& [i, value] : saved) {
+    if (!(states[i].shape() == value.shape()))
+      states[i] = value;
+    else
+      queue->copy(states[i].raw(), value.raw(), value.bytes());
+  }
+  if (!saved.empty()) wait();
+}
+
+/// A step whose row refused these sizes: its operands visit the CPU.
+void Session::State::run_away(size_t at) {
+  const Step& step = plan->steps()[at];
+  std::vector<Datum> inputs;
+  for (const int slot : step.in)
+    inputs.push_back(slot >= 0 ? Datum(on_host(data[static_cast<size_t>(slot)].tensor)) : Datum());
+  const auto results = evaluate_node(*step.node, inputs);
+  for (size_t i = 0; i < step.out.size(); ++i) {
+    const Tensor& result = results[i].tensor;
+    const auto slot = static_cast<size_t>(step.out[i]);
+    DAIS_CHECK(result.shape() == shapes[slot]);
+    if (result.bytes() > 0) queue->upload(pointers[slot], result.raw(), result.bytes());
+  }
+}
+
+}  // namespace dais
