@@ -89,6 +89,26 @@ std::vector<std::string> ControlGroups::walls() const {
   return out;
 }
 
+void ControlGroups::limit(const Controller& controller, const fs::path& folder,
+                          const GroupLimits& limits) {
+  const bool v2 = controller.version == 2;
+  if (controller.wall == "cpu" && limits.cpu_milli > 0) {
+    const int64_t quota = std::max<int64_t>(limits.cpu_milli * 100, 1000);  // of 100 ms, in µs
+    if (v2) {
+      write_text(folder / "cpu.max", std::to_string(quota) + " 100000");
+    } else {
+      write_text(folder / "cpu.cfs_period_us", "100000");
+      write_text(folder / "cpu.cfs_quota_us", std::to_string(quota));
+    }
+  }
+  if (controller.wall == "memory" && limits.memory_mib > 0) {
+    const std::string bytes = std::to_string(limits.memory_mib << 20);
+    write_text(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), bytes);
+    if (!v2) write_text(folder / "memory.memsw.limit_in_bytes", bytes);
+    if (v2) write_text(folder / "memory.swap.max", "0");
+  }
+}
+
 std::vector<std::string> ControlGroups::create(const std::string& attempt,
                                                const GroupLimits& limits) {
   std::set<std::string> procs;
@@ -97,25 +117,37 @@ std::vector<std::string> ControlGroups::create(const std::string& attempt,
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) continue;
-    const bool v2 = controller.version == 2;
-    if (controller.wall == "cpu" && limits.cpu_milli > 0) {
-      const int64_t quota = std::max<int64_t>(limits.cpu_milli * 100, 1000);  // of 100 ms, in µs
-      if (v2) {
-        write_text(folder / "cpu.max", std::to_string(quota) + " 100000");
-      } else {
-        write_text(folder / "cpu.cfs_period_us", "100000");
-        write_text(folder / "cpu.cfs_quota_us", std::to_string(quota));
-      }
-    }
-    if (controller.wall == "memory" && limits.memory_mib > 0) {
-      const std::string bytes = std::to_string(limits.memory_mib << 20);
-      write_text(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), bytes);
-      if (!v2) write_text(folder / "memory.memsw.limit_in_bytes", bytes);
-      if (v2) write_text(folder / "memory.swap.max", "0");
-    }
+    limit(controller, folder, limits);
     procs.insert((folder / "cgroup.procs").string());
   }
   return {procs.begin(), procs.end()};
+}
+
+bool ControlGroups::renamable() const {
+  return !controllers_.empty() &&
+         std::ranges::all_of(controllers_, [](const Controller& one) { return one.version == 1; });
+}
+
+bool ControlGroups::rename(const std::string& from, const std::string& attempt,
+                           const GroupLimits& limits) {
+  for (const Controller& controller : controllers_) {
+    std::error_code error;
+    fs::rename(controller.folder / from, controller.folder / attempt, error);
+    if (error) return false;
+    limit(controller, controller.folder / attempt, limits);
+  }
+  return true;
+}
+
+void ControlGroups::remove_all(const std::string& prefix) const {
+  for (const Controller& controller : controllers_) {
+    std::error_code ignored;
+    std::vector<fs::path> found;
+    for (const auto& item : fs::directory_iterator(controller.folder, ignored)) {
+      if (item.path().filename().string().starts_with(prefix)) found.push_back(item.path());
+    }
+    for (const fs::path& folder : found) fs::remove(folder, ignored);
+  }
 }
 
 GroupReport ControlGroups::report(const std::string& attempt) const {

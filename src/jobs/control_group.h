@@ -35,6 +35,13 @@ class ControlGroups {
 
   /// Makes the groups of an attempt. The result are cgroup.procs files for a process to join.
   std::vector<std::string> create(const std::string& attempt, const GroupLimits& limits);
+  /// True when groups can be made before it is known which attempt they are for: those of version 1
+  /// can be renamed, those of version 2 cannot.
+  bool renamable() const;
+  /// Gives the groups `from`, made without limits, to an attempt. False when one could not be.
+  bool rename(const std::string& from, const std::string& attempt, const GroupLimits& limits);
+  /// Removes the empty groups whose names start like this.
+  void remove_all(const std::string& prefix) const;
   /// Finds them again after a restart.
   GroupReport report(const std::string& attempt) const;
   /// Kills whatever is left in them.
@@ -49,6 +56,8 @@ class ControlGroups {
     std::filesystem::path folder;  // of this daemon
   };
   void find(const std::string& wall, const std::filesystem::path& mount);
+  static void limit(const Controller& controller, const std::filesystem::path& folder,
+                    const GroupLimits& limits);
 
   std::string name_;
   std::vector<Controller> controllers_;

@@ -146,6 +146,7 @@ class Controller {
   std::map<int64_t, std::set<int64_t>> dependents_;
   bool changed_ = true;  // since the last decision
   double logs_minded_s_ = 0;
+  double stand_by_s_ = 0;  // when the runner makes ready for the next start
 };
 
 }  // namespace dais::jobs

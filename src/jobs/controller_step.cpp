@@ -19,6 +19,8 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double shim_poll_s = 0.001;  // between the end of a process and that of its shim
 constexpr double logs_every_s = 2;
+// Processes that join control groups hold up forks for a while: not those of a job that just began.
+constexpr double stand_by_after_s = 0.05;
 
 bool shares_device(const Placement& a, const Placement& b) {
   return std::ranges::any_of(a, [&b](const Slot& slot) {
@@ -280,6 +282,7 @@ void Controller::launch(Entry& entry) {
   const int64_t id = entry.row.id;
   try {
     runner_.start(attempt_of(entry), entry.request, entry.placement);
+    stand_by_s_ = now_s_ + stand_by_after_s;
     move({{id, Phase::running, ""}});
     watch(entry);
   } catch (const Error& error) {
@@ -306,7 +309,12 @@ double Controller::step() {
     decide_and_apply();
   }
   launch_ready();
-  double next = snapshot_.next_change_s() - now_s_;
+  double next = std::min(snapshot_.next_change_s(), stand_by_s_) - now_s_;
+  if (next <= 0 && stand_by_s_ <= now_s_) {
+    runner_.stand_by();
+    stand_by_s_ = never;
+    next = snapshot_.next_change_s() - now_s_;
+  }
   for (const auto& [id, entry] : open_) {
     next = std::min(next, entry.deadline_s - now_s_);
     if (entry.row.phase == Phase::waiting && entry.row.ready_s > now_s_) {

@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* default_path = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
+constexpr size_t processes_ready = 2;
+const std::string ready_prefix = "ready-";
+
 // A port nobody listens on now. Another process may take it before the job does; the job then fails
 // to listen and is retried like any other failure.
 int free_port() {
@@ -115,6 +118,12 @@ Runner::Runner(fs::path folder)
       groups_("dais-" + std::to_string(std::hash<std::string>()(folder_.string()) % 1'000'000)) {
   make_folder(folder_ / "jobs");
   make_folder(folder_ / "incoming");
+  groups_.remove_all(ready_prefix);
+}
+
+Runner::~Runner() {
+  ready_.clear();
+  groups_.remove_all(ready_prefix);
 }
 
 fs::path Runner::attempt_folder(const AttemptName& name) const {
@@ -171,16 +180,43 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
   return launch;
 }
 
+void Runner::stand_by() {
+  if (!groups_.renamable()) return;
+  while (ready_.size() < processes_ready) {
+    // With the number of this process: what a killed daemon left may still be ending.
+    const std::string name =
+        ready_prefix + std::to_string(getpid()) + "-" + std::to_string(next_ready_++);
+    ready_.push_back({name, Standby(groups_.create(name, {}))});
+  }
+}
+
+std::optional<Runner::Ready> Runner::take_ready(const AttemptName& name,
+                                                const GroupLimits& limits) {
+  if (ready_.empty()) return std::nullopt;
+  Ready ready = std::move(ready_.front());
+  ready_.pop_front();
+  if (!groups_.rename(ready.groups, name_text(name), limits)) return std::nullopt;
+  return ready;
+}
+
 void Runner::start(const AttemptName& name, const JobRequest& request, const Placement& placement) {
   make_folder(attempt_folder(name));
-  const std::vector<std::string> procs = groups_.create(
-      name_text(name), {request.cpu_milli * request.tasks, request.memory_mib * request.tasks});
+  const GroupLimits limits{request.cpu_milli * request.tasks, request.memory_mib * request.tasks};
+  const std::optional<Ready> ready = take_ready(name, limits);
+  const bool more = !ready || request.tasks > 1;
+  const std::vector<std::string> procs =
+      more ? groups_.create(name_text(name), limits) : std::vector<std::string>();
   const int port = free_port();
   try {
     for (int task = 0; task < request.tasks; ++task) {
       Launch launch = launch_of(name, request, placement, task, port);
       launch.groups = procs;
-      start_attempt(task_folder(name, task).string(), launch);
+      const std::string folder = task_folder(name, task).string();
+      if (task == 0 && ready) {
+        start_attempt(folder, launch, ready->standby);
+      } else {
+        start_attempt(folder, launch);
+      }
     }
   } catch (...) {
     kill(name, request.tasks);

@@ -1,20 +1,15 @@
 #include "jobs/shim.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -25,11 +20,11 @@ namespace {
 
 // The folder of an attempt: `lock` is held by the shim; `process` names the job's process; `status`
 // is blank until the end and has room for its text from the start.
-constexpr size_t status_bytes = 64;
 
 class File {
  public:
   File(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  explicit File(int fd) : fd_(fd) {}
   ~File() {
     if (fd_ >= 0) close(fd_);
   }
@@ -81,170 +76,6 @@ std::optional<ProcessId> read_process(const std::string& folder) {
   return process;
 }
 
-// ---- Inside the shim, after a fork of a program that may have threads: no locks of ours. (The C
-// library makes allocation safe after a fork.)
-
-volatile sig_atomic_t job_group = 0;
-
-void forward(int signal) {
-  if (job_group > 0) kill(-job_group, signal);
-}
-
-// Kills every child, and the children that this hands to the shim, until none is left. Children are
-// read from the kernel's own list, so that a process which left the group is found too.
-void kill_rest() {
-  kill(-job_group, SIGKILL);
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/self/task/%d/children", static_cast<int>(getpid()));
-  while (true) {
-    std::array<char, 4096> buffer;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t size = fd < 0 ? -1 : read(fd, buffer.data(), buffer.size());
-    if (fd >= 0) close(fd);
-    pid_t pid = 0;
-    for (ssize_t i = 0; i < size; ++i) {
-      if (buffer[static_cast<size_t>(i)] >= '0' && buffer[static_cast<size_t>(i)] <= '9') {
-        pid = pid * 10 + (buffer[static_cast<size_t>(i)] - '0');
-      } else {
-        if (pid > 0) kill(pid, SIGKILL);
-        pid = 0;
-      }
-    }
-    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
-  }
-}
-
-void write_status(int status_file, int status) {
-  char text[status_bytes];
-  std::memset(text, ' ', sizeof text);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const int length = std::snprintf(text, sizeof text - 1, "ended %d %d", code, signal);
-  text[length] = ' ';
-  text[sizeof text - 1] = '\n';
-  if (pwrite(status_file, text, sizeof text, 0) == sizeof text) fdatasync(status_file);
-}
-
-struct Prepared {
-  std::vector<char*> arguments, environment, groups;
-  const char* folder;
-  int lock, status, process, log;
-  uid_t user;  // -1: stay as we are
-  gid_t group;
-  int ready[2];  // the shim tells the caller: 0 for success, else an error number
-};
-
-// False with errno set when the process could not enter its groups or become its user.
-bool enter_bounds(const Prepared& prepared) {
-  for (char* procs : prepared.groups) {
-    if (procs == nullptr) break;
-    const int fd = open(procs, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, "0", 1) != 1) return false;
-    close(fd);
-  }
-  if (prepared.user == static_cast<uid_t>(-1)) return true;
-  return setgroups(0, nullptr) == 0 && setgid(prepared.group) == 0 && setuid(prepared.user) == 0;
-}
-
-[[noreturn]] void execute(const Prepared& prepared, int release, int failed) {
-  setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGTERM, SIG_DFL);
-  signal(SIGHUP, SIG_DFL);
-  // Whoever inherits the lock keeps the attempt from being taken for over, should the shim die.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  fcntl(prepared.lock, F_SETFD, 0);
-  char go = 0;
-  // The shim closes the pipe without a byte when it could not record this process.
-  if (read(release, &go, 1) != 1) _exit(127);
-  int error = 0;
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (!enter_bounds(prepared) || chdir(prepared.folder) != 0 || null < 0 || dup2(null, 0) < 0 ||
-      dup2(prepared.log, 1) < 0 || dup2(prepared.log, 2) < 0) {
-    error = errno;
-  } else {
-    execve(prepared.arguments[0], prepared.arguments.data(), prepared.environment.data());
-    error = errno;
-  }
-  if (write(failed, &error, sizeof error) < 0) _exit(126);
-  _exit(127);
-}
-
-bool record(int file, pid_t pid) {
-  const auto process = identify(pid);
-  if (!process) return false;
-  return write_whole(file, std::to_string(process->pid) + " " +
-                               std::to_string(process->start_ticks) + " " + process->boot_id +
-                               "\n");
-}
-
-// Closes everything but what the shim needs: an inherited descriptor would keep files and sockets
-// of the daemon alive.
-void close_others(const Prepared& prepared) {
-  const int highest = static_cast<int>(sysconf(_SC_OPEN_MAX));
-  for (int fd = 0; fd < std::min(highest, 4096); ++fd) {
-    const bool keep = fd == prepared.lock || fd == prepared.status || fd == prepared.process ||
-                      fd == prepared.log || fd == prepared.ready[1];
-    if (!keep) close(fd);
-  }
-  for (int fd = 0; fd < 3; ++fd) {
-    if (open("/dev/null", O_RDWR) < 0) return;
-  }
-}
-
-[[noreturn]] void be_shim(const Prepared& prepared) {
-  auto fail = [&prepared](int error) {
-    close(prepared.lock);  // told first, the caller could still find the attempt running
-    if (write(prepared.ready[1], &error, sizeof error) < 0) _exit(2);
-    _exit(1);
-  };
-  setsid();
-  close_others(prepared);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  signal(SIGTERM, forward);
-  signal(SIGHUP, SIG_IGN);
-  int release[2], failed[2];
-  if (pipe2(release, O_CLOEXEC) != 0 || pipe2(failed, O_CLOEXEC) != 0) fail(errno);
-  const pid_t job = fork();
-  if (job < 0) fail(errno);
-  if (job == 0) {
-    close(release[1]);
-    execute(prepared, release[0], failed[1]);
-  }
-  setpgid(job, job);
-  job_group = job;
-  close(release[0]);
-  close(failed[1]);
-  if (!record(prepared.process, job)) fail(EIO);
-  if (write(release[1], "g", 1) != 1) fail(errno);
-  close(release[1]);
-  // The pipe closes when the program is executed, or tells why it is not.
-  int error = 0;
-  if (read(failed[0], &error, sizeof error) == sizeof error) {
-    waitpid(job, nullptr, 0);  // it holds the lock until it is gone
-    fail(error);
-  }
-  if (write(prepared.ready[1], &error, sizeof error) < 0) forward(SIGKILL);
-  close(prepared.ready[1]);
-  int status = 0;
-  pid_t ended = 0;
-  do {
-    ended = waitpid(-1, &status, 0);
-  } while (ended != job && (ended > 0 || errno == EINTR));
-  kill_rest();
-  write_status(prepared.status, status);
-  _exit(0);
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  for (const std::string& text : strings) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 void check_launch(const Launch& launch) {
   if (launch.command.empty() || launch.command[0].empty() || launch.command[0][0] != '/') {
     throw Error(Code::invalid_argument, "the command does not name a program by its full path",
@@ -277,42 +108,38 @@ std::optional<ProcessId> identify(pid_t pid) {
 }
 
 ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch) {
+  return start_attempt(attempt_folder, launch, Standby(launch.groups));
+}
+
+ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
+                        const Standby& standby) {
   check_launch(launch);
   if (mkdir(attempt_folder.c_str(), 0700) != 0) refuse(errno, attempt_folder);
   const File lock(attempt_folder + "/lock", O_RDWR | O_CREAT | O_EXCL);
   const File status(attempt_folder + "/status", O_RDWR | O_CREAT | O_EXCL);
   const File process(attempt_folder + "/process", O_WRONLY | O_CREAT | O_EXCL);
   const File log(launch.log, O_WRONLY | O_CREAT | O_APPEND);
-  if (!lock.valid() || !status.valid() || !process.valid() || !log.valid()) {
+  const File orders(memfd_create("launch", MFD_CLOEXEC));
+  if (!lock.valid() || !status.valid() || !process.valid() || !log.valid() || !orders.valid()) {
     refuse(errno, attempt_folder);
   }
   if (flock(lock.fd(), LOCK_EX | LOCK_NB) != 0) refuse(errno, attempt_folder);
   std::string blank(status_bytes - 1, ' ');
   if (!write_whole(status.fd(), blank + "\n")) refuse(ENOSPC, attempt_folder);
-  Prepared prepared{pointers(launch.command),
-                    pointers(launch.environment),
-                    pointers(launch.groups),
-                    launch.folder.c_str(),
-                    lock.fd(),
-                    status.fd(),
-                    process.fd(),
-                    log.fd(),
-                    launch.user ? launch.user->first : static_cast<uid_t>(-1),
-                    launch.user ? launch.user->second : static_cast<gid_t>(-1),
-                    {-1, -1}};
-  if (pipe2(prepared.ready, O_CLOEXEC) != 0) refuse(errno, attempt_folder);
-  // The shim is a grandchild, so that the caller need not wait for it.
-  const pid_t between = fork();
-  if (between == 0) {
-    const pid_t shim = fork();
-    if (shim == 0) be_shim(prepared);
-    _exit(shim < 0 ? 1 : 0);
+  const long user = launch.user ? static_cast<long>(launch.user->first) : -1;
+  const long group = launch.user ? static_cast<long>(launch.user->second) : -1;
+  if (!write_whole(orders.fd(),
+                   launch_text(launch.folder, user, group, launch.command, launch.environment))) {
+    refuse(ENOSPC, attempt_folder);
   }
-  close(prepared.ready[1]);
-  if (between > 0) waitpid(between, nullptr, 0);
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) refuse(errno, attempt_folder);
+  const bool sent =
+      standby.run({lock.fd(), status.fd(), process.fd(), log.fd(), orders.fd(), ready[1]});
+  close(ready[1]);
   int error = EAGAIN;
-  const ssize_t told = read(prepared.ready[0], &error, sizeof error);
-  close(prepared.ready[0]);
+  const ssize_t told = sent ? read(ready[0], &error, sizeof error) : 0;
+  close(ready[0]);
   if (told != sizeof error) error = EAGAIN;
   if (error != 0) refuse(error, launch.command[0]);
   const auto started = read_process(attempt_folder);

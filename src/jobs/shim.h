@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/standby.h"
+
 namespace dais::jobs {
 
 /// What one attempt of a job runs.
@@ -45,6 +47,9 @@ std::optional<ProcessId> identify(pid_t pid);
 /// Returns when the lock is held and the process recorded. Throws not_found when the program does
 /// not exist, exhausted or unavailable when the system refuses; then nothing was executed.
 ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch);
+/// The same with a shim made ahead, which has joined its groups: those of `launch` are not joined.
+ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
+                        const Standby& standby);
 
 enum class AttemptState {
   absent,   ///< it was never started
