@@ -6,7 +6,7 @@
 #include "backends/cpu/byte_store.h"
 
 #if DAIS_ISA_LEVEL >= 3
-#include <immintrin.h>
+#include "backends/cpu/tiles.h"
 #endif
 
 namespace dais::DAIS_ISA {
@@ -166,23 +166,17 @@ void dot_block(const ByteGemm& g, const Stretch& s, int64_t rows, int32_t* buffe
 
 #if DAIS_ISA_LEVEL >= 3
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start = 0, reserved[14] = {};
-  uint16_t bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
 /// Tiles 0..3 are sums (2 x 2), 4 and 5 hold A, 6 and 7 B.
 void configure(int64_t rows, int64_t step) {
   TileConfig config;
   const auto upper = static_cast<uint8_t>(rows < 16 ? rows : 16);
   const auto lower = static_cast<uint8_t>(rows > 16 ? rows - 16 : 1);
-  for (int i = 0; i < 8; ++i) config.bytes[i] = 64;
+  for (int i = 0; i < 8; ++i) config.row_bytes[i] = 64;
   config.rows[0] = config.rows[1] = config.rows[4] = upper;
   config.rows[2] = config.rows[3] = config.rows[5] = lower;
-  config.bytes[4] = config.bytes[5] = static_cast<uint16_t>(step);
+  config.row_bytes[4] = config.row_bytes[5] = static_cast<uint16_t>(step);
   config.rows[6] = config.rows[7] = static_cast<uint8_t>(step / 4);
-  _tile_loadconfig(&config);
+  load_config(config);
 }
 
 // The intrinsics are statements that name tiles by literals.
@@ -239,9 +233,6 @@ void copy_tail(const Stretch& s, int64_t rows, int64_t from, uint8_t* to) {
   for (int64_t r = 0; r < rows; ++r)
     _mm512_storeu_si512(to + 64 * r, _mm512_maskz_loadu_epi8(mask, s.a + r * s.a_row + from));
 }
-
-/// The tile intrinsics do not tell the compiler which memory they touch.
-inline void settle_memory() { __asm__ volatile("" ::: "memory"); }
 
 void tile_block(const ByteGemm& g, const Stretch& s, int64_t rows, int32_t* buffer) {
   settle_memory();

@@ -57,7 +57,7 @@ int64_t useful_threads(const GemmBlock& block) {
 
 /// From how many rows on the tile unit pays: cutting up B costs as much as multiplying with
 /// some 40.
-constexpr int64_t kTileRows = 48, kTileDepth = 32;
+constexpr int64_t kTileRows = 40, kTileDepth = 32;
 
 bool uses_tiles(Isa isa, const GemmBlock& block, int64_t rows) {
   return isa == Isa::amx && block.packed && rows >= kTileRows && block.depth >= kTileDepth;
@@ -129,13 +129,17 @@ void gemm(Isa isa, const GemmBlock& block) {
   if (block.rows <= 0 || block.columns <= 0) return;
   const int64_t panels = panels_of(isa, block.columns);
   const int64_t threads = std::min<int64_t>(team_size(), useful_threads(block));
-  // Rather columns than rows: each thread then streams its own part of B.
-  const int64_t across = std::min(threads, panels);
+  const bool tiles = uses_tiles(isa, block, block.rows / threads);
+  const int64_t unit = tiles ? 16 : 1, units = (block.rows + unit - 1) / unit;
+  // Rather columns than rows: each thread then streams its own part of B. With tiles and many rows
+  // it costs more that each cuts up all of A.
+  const int64_t across = tiles && block.rows > 2 * block.columns ? 1 : std::min(threads, panels);
   const int64_t down = std::clamp<int64_t>(threads / across, 1, (block.rows + 11) / 12);
   parallel_for(across * down, 1, [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
       const int64_t i = part / across, j = part % across;
-      run_part(isa, block, block.rows * i / down, block.rows * (i + 1) / down, panels * j / across,
+      run_part(isa, block, units * i / down * unit,
+               std::min(units * (i + 1) / down * unit, block.rows), panels * j / across,
                panels * (j + 1) / across);
     }
   });

@@ -1,265 +1,266 @@
-// f32 matrix product on the bf16 tile unit. Each number is cut into three bf16 numbers of 8 bits
-// that add up to it exactly; six of the nine partial products are kept, those left out being below
-// the rounding of f32. That costs six tile products, which still beats the FMA units about twofold.
-// Tiles of A (a block of rows) and of one panel of B lie in the second-level cache; 32x32 values
-// of C are held in tiles while the depth runs, and the next panel is cut up meanwhile. Bound by the
-// tile unit and its loads. Infinities and NaN cannot be cut: such blocks are left to the FMA loops.
+// f32 matrix product on the bf16 tile unit. Each number is cut into three bf16 numbers that add up
+// to it exactly; six of the nine partial products are kept, those left out being below the rounding
+// of f32. That costs six tile products, which still beats the FMA units two- to threefold.
+//
+// A block of rows of A is cut up once for a stretch of the depth and stays in the second-level
+// cache. Panels of B come by in stretches of 128 of the depth: one is multiplied from the
+// first-level cache while the next is cut up in between and the one after that is fetched, as
+// memory is slower than all the rest. Sums of the block of rows and one panel lie in a small array
+// of tiles until the depth has run. Bound by the tile unit (nine tile loads to twelve products).
 
 #include "backends/cpu/gemm_block.h"
 
 #if DAIS_ISA_LEVEL >= 3
-#include <immintrin.h>
+#include "backends/cpu/gemm_cut.h"
+#include "backends/cpu/gemm_steps.h"
 #endif
 
 namespace dais::DAIS_ISA {
 
 #if DAIS_ISA_LEVEL >= 3
-void gemm_finish(const cpu::GemmBlock& g, int64_t row0, int64_t rows, int64_t column0,
-                 int64_t columns);
-
 namespace {
 
 using cpu::GemmBlock;
 
-constexpr int64_t kPanel = 32, kTileRows = 16, kStep = 32;
-constexpr int64_t kRowBlock = 512, kDepthBlock = 256;
-constexpr int64_t kPanelBlock = 16;  ///< so that C stays near while the depth runs
-constexpr int64_t kTile = 512;       ///< bf16 numbers of one tile
-constexpr int64_t kASplit = kRowBlock * kDepthBlock * 3, kBSplit = kPanel * kDepthBlock * 3;
+constexpr int64_t kRowBlock = 512;
+constexpr int64_t kStretchSteps = 3;  ///< of kTileDepth
+constexpr int64_t kStretch = kStretchSteps * kTileDepth;
+constexpr int64_t kASize = int64_t{192} * 1024;  ///< numbers of A that are held cut up
+constexpr int64_t kSumTile = 256;                ///< sums of one tile
+constexpr int64_t kLineFloats = 16;
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
+int64_t parts_of(int64_t count, int64_t most) { return (count + most - 1) / most; }
+
+/// Memory of one thread, 64-byte aligned.
+struct Scratch {
+  uint16_t* a;     // [stretch][strip of 16 rows][step][part]: tiles
+  uint16_t* b[2];  // [step][half][part]: tiles
+  float* sums;     // [strip][half]: tiles
+};
+constexpr int64_t kAScratch = kASize * 3, kBScratch = kStretch * kTilePanel * 3;
+constexpr int64_t kSumScratch = kRowBlock * kTilePanel;
+
+Scratch scratch_at(uint16_t* memory) {
+  uint16_t* b = memory + kAScratch;
+  return {memory, {b, b + kBScratch}, reinterpret_cast<float*>(b + 2 * kBScratch)};
+}
+
+/// 16 rows of 128 bytes of a matrix that will be needed soon.
+struct Rows {
+  const float* first = nullptr;  ///< null: nothing
+  int64_t row = 0;
+  inline void fetch(int64_t part) const {
+    if (!first) return;
+    for (int64_t r = 6 * part; r < 6 * part + 6 && r < kTileRows; ++r) {
+      __builtin_prefetch(first + r * row, 1, 2);
+      __builtin_prefetch(first + r * row + kLineFloats, 1, 2);
+    }
+  }
 };
 
-void configure() {
-  TileConfig config;
-  for (int i = 0; i < 8; ++i) {
-    config.row_bytes[i] = 64;
-    config.rows[i] = 16;
+/// Memory to bring near, some lines at a time.
+struct Fetch {
+  const float *next = nullptr, *end = nullptr;
+  inline void run() {
+    if (next >= end) return;
+    for (int line = 0; line < 8; ++line)
+      _mm_prefetch(reinterpret_cast<const char*>(next + line * kLineFloats), _MM_HINT_T1);
+    next += 8 * kLineFloats;
   }
-  _tile_loadconfig(&config);
-}
-
-/// A vector's upper 8 bits, the next 8 and the last 8, each exact in bf16.
-struct Cut {
-  __m512 high, middle, low;
 };
 
-/// `broken` becomes NaN where x is infinite or NaN, as no difference to its upper bits exists then.
-inline Cut cut(__m512 x, __m512& broken) {
-  const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000u));
-  const auto upper = [&](__m512 v) {
-    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(v), top));
-  };
-  Cut out;
-  out.high = upper(x);
-  const __m512 rest = _mm512_sub_ps(x, out.high);
-  out.middle = upper(rest);
-  out.low = _mm512_sub_ps(rest, out.middle);
-  broken = _mm512_fmadd_ps(out.low, _mm512_setzero_ps(), broken);
-  return out;
-}
+/// One strip of A times one stretch of a panel, and what is done meanwhile.
+struct Strip {
+  const uint16_t *a, *b;
+  float* sums;
+  int64_t steps;
+  bool fresh;     // sums begin at zero
+  int64_t pairs;  // of the next stretch, to cut in each half step
+  Rows c;
+};
 
-inline bool is_whole(__m512 broken) {
-  return _mm512_cmp_ps_mask(broken, broken, _CMP_UNORD_Q) == 0;
-}
-
-/// 16 rows by 32 of the depth: three tiles, one after the other. Rows and depth beyond are zero.
-void cut_a(const float* a, int64_t a_row, int64_t rows, int64_t depth, uint16_t* to,
-           __m512& broken) {
-  const auto mask = [](int64_t count) {
-    return static_cast<__mmask16>(count >= 16 ? 0xFFFFu : count <= 0 ? 0u : (1u << count) - 1);
-  };
-  for (int64_t r = 0; r < kTileRows; ++r, a += a_row, to += kStep) {
-    const __mmask16 left = r < rows ? mask(depth) : 0, right = r < rows ? mask(depth - 16) : 0;
-    const Cut first = cut(_mm512_maskz_loadu_ps(left, a), broken);
-    const Cut second = cut(_mm512_maskz_loadu_ps(right, a + 16), broken);
-    const auto put = [&](int64_t part, __m512 low, __m512 high) {
-      _mm512_storeu_si512(to + part * kTile,
-                          reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
-    };
-    put(0, first.high, second.high);
-    put(1, first.middle, second.middle);
-    put(2, first.low, second.low);
+/// Adds up from the smallest partial products to the largest. Tiles 0 and 1 are sums, 2 to 4 the
+/// parts of A, 5 to 7 take turns for B.
+template <int parts>
+void run_strip(const Strip& strip, PanelCutter<parts>& cutter, Fetch& fetch) {
+  settle_memory();
+  if (strip.fresh) {
+    _tile_zero(0);
+    _tile_zero(1);
+  } else {
+    _tile_loadd(0, strip.sums, 64);
+    _tile_loadd(1, strip.sums + kSumTile, 64);
   }
+  PanelCutter<parts> next = cutter;
+  const uint16_t *a = strip.a, *left = strip.b;
+  for (int64_t k = 0; k < strip.steps; ++k, a += parts * kTile, left += 2 * parts * kTile) {
+    const uint16_t* right = left + parts * kTile;
+    fetch.run();
+    strip.c.fetch(k);
+    _tile_loadd(2, a, 64);
+    if constexpr (parts == 3) {
+      _tile_loadd(5, left + 2 * kTile, 64);
+      _tile_dpbf16ps(0, 2, 5);
+      _tile_loadd(6, right + 2 * kTile, 64);
+      _tile_dpbf16ps(1, 2, 6);
+    }
+    next.run(strip.pairs);
+    if constexpr (parts >= 2) {
+      _tile_loadd(3, a + kTile, 64);
+      _tile_loadd(7, left + kTile, 64);
+      _tile_dpbf16ps(0, 2, 7);
+      if constexpr (parts == 3) _tile_dpbf16ps(0, 3, 7);
+      _tile_loadd(5, right + kTile, 64);
+      _tile_dpbf16ps(1, 2, 5);
+      if constexpr (parts == 3) _tile_dpbf16ps(1, 3, 5);
+    }
+    next.run(strip.pairs);
+    if constexpr (parts == 3) _tile_loadd(4, a + 2 * kTile, 64);
+    _tile_loadd(6, left, 64);
+    if constexpr (parts == 3) _tile_dpbf16ps(0, 4, 6);
+    if constexpr (parts >= 2) _tile_dpbf16ps(0, 3, 6);
+    _tile_dpbf16ps(0, 2, 6);
+    _tile_loadd(7, right, 64);
+    if constexpr (parts == 3) _tile_dpbf16ps(1, 4, 7);
+    if constexpr (parts >= 2) _tile_dpbf16ps(1, 3, 7);
+    _tile_dpbf16ps(1, 2, 7);
+  }
+  cutter = next;
+  _tile_stored(0, strip.sums, 64);
+  _tile_stored(1, strip.sums + kSumTile, 64);
+  settle_memory();
 }
 
-/// Cuts up a panel of B, two rows of the depth at a time, so that the work can be strewn among the
-/// products of the panel before it: the vector units are idle there. Each 32 of the depth become
-/// three tiles of the left 16 columns and three of the right ones; rows of tiles hold pairs of the
-/// depth.
-class PanelCutter {
+/// Rows [m0, m1) of A, at most kRowBlock, against panels [p0, p1) along depth [k0, k1).
+template <int parts>
+class Region {
  public:
-  PanelCutter() = default;
-  PanelCutter(const float* b, int64_t depth, uint16_t* to)
-      : b_(b), depth_(depth), to_(to), pairs_((depth + kStep - 1) / kStep * (kStep / 2)) {}
-
-  inline void run(int64_t count) {
-    for (; count > 0 && pair_ < pairs_; --count) cut_pair();
+  Region(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1, uint16_t* memory)
+      : g_(g), m0_(m0), m1_(m1), p0_(p0), p1_(p1), scratch_(scratch_at(memory)) {
+    strips_ = parts_of(m1 - m0, kTileRows);
   }
-  void finish() { run(pairs_); }
-  int64_t pairs() const { return pairs_; }
-  bool whole() const {
-    return is_whole(_mm512_add_ps(_mm512_add_ps(broken_[0], broken_[1]),
-                                  _mm512_add_ps(broken_[2], broken_[3])));
+
+  /// False: a sum is NaN.
+  bool run(int64_t k0, int64_t k1) {
+    k0_ = k0;
+    k1_ = k1;
+    stretches_ = parts_of(k1 - k0, kStretch);
+    cut_rows();
+    const int64_t count = (p1_ - p0_) * stretches_;
+    PanelCutter<parts> next = cutter(0);
+    for (int64_t i = 0; i < count; ++i) {
+      next.finish();
+      next = i + 1 < count ? cutter(i + 1) : PanelCutter<parts>();
+      Fetch fetch;
+      if (i + 2 < count) fetch = {raw(i + 2), raw(i + 2) + length(i + 2) * kTilePanel};
+      multiply(i, next, fetch);
+      if (i % stretches_ == stretches_ - 1 && !store_panel(p0_ + i / stretches_)) return false;
+    }
+    return true;
   }
 
  private:
-  inline void cut_pair() {
-    const auto pair = [](__m512 even, __m512 odd) {
-      return _mm512_mask_mov_epi16(_mm512_srli_epi32(_mm512_castps_si512(even), 16), 0xAAAAAAAA,
-                                   _mm512_castps_si512(odd));
-    };
-    const int64_t k = 2 * pair_, step = pair_ / (kStep / 2), row = pair_ % (kStep / 2);
-    const float* from = b_ + k * kPanel;
-    uint16_t* to = to_ + step * 6 * kTile + row * kStep;
-    const __m512 zero = _mm512_setzero_ps();
-    for (int64_t half = 0; half < 2; ++half, from += 16, to += 3 * kTile) {
-      const Cut even = cut(k < depth_ ? _mm512_loadu_ps(from) : zero, broken_[half]);
-      const Cut odd =
-          cut(k + 1 < depth_ ? _mm512_loadu_ps(from + kPanel) : zero, broken_[2 + half]);
-      _mm512_storeu_si512(to, pair(even.high, odd.high));
-      _mm512_storeu_si512(to + kTile, pair(even.middle, odd.middle));
-      _mm512_storeu_si512(to + 2 * kTile, pair(even.low, odd.low));
-    }
-    ++pair_;
+  /// Stretch i of all panels: where it begins, and its depth.
+  const float* raw(int64_t i) const {
+    const int64_t k = k0_ + i % stretches_ * kStretch;
+    return g_.b + (p0_ + i / stretches_) * g_.panel + k * kTilePanel;
+  }
+  int64_t length(int64_t i) const {
+    const int64_t rest = k1_ - k0_ - i % stretches_ * kStretch;
+    return rest < kStretch ? rest : kStretch;
+  }
+  int64_t steps(int64_t i) const { return parts_of(length(i), kTileDepth); }
+  PanelCutter<parts> cutter(int64_t i) const { return {raw(i), length(i), scratch_.b[i % 2]}; }
+  uint16_t* strip_at(int64_t i, int64_t strip) const {
+    return scratch_.a +
+           (i % stretches_ * strips_ * kStretchSteps + strip * steps(i)) * parts * kTile;
   }
 
-  const float* b_ = nullptr;
-  int64_t depth_ = 0;
-  uint16_t* to_ = nullptr;
-  int64_t pairs_ = 0, pair_ = 0;
-  __m512 broken_[4] = {};  ///< several, as each is a chain of sums
+  void cut_rows() {
+    for (int64_t strip = 0; strip < strips_; ++strip) {
+      const int64_t row = m0_ + strip * kTileRows;
+      for (int64_t i = 0; i < stretches_; ++i)
+        for (int64_t s = 0; s < steps(i); ++s) {
+          const int64_t k = k0_ + i * kStretch + s * kTileDepth;
+          cut_a<parts>(g_.a + row * g_.a_row + k, g_.a_row, m1_ - row, k1_ - k,
+                       strip_at(i, strip) + s * parts * kTile);
+        }
+    }
+  }
+
+  void multiply(int64_t i, PanelCutter<parts>& next, Fetch& fetch) {
+    const int64_t half_steps = strips_ * steps(i) * 2;
+    Strip strip{.a = strip_at(i, 0),
+                .b = scratch_.b[i % 2],
+                .sums = scratch_.sums,
+                .steps = steps(i),
+                .fresh = i % stretches_ == 0,
+                .pairs = parts_of(next.pairs(), half_steps),
+                .c = {}};
+    if (strip.fresh)
+      strip.c = {g_.c + m0_ * g_.c_row + (p0_ + i / stretches_) * kTilePanel, g_.c_row};
+    for (int64_t s = 0; s < strips_; ++s) {
+      if (strip.c.first && s > 0) strip.c.first += kTileRows * g_.c_row;
+      run_strip(strip, next, fetch);
+      strip.a += strip.steps * parts * kTile;
+      strip.sums += 2 * kSumTile;
+    }
+  }
+
+  /// Sums of a panel go to C; with the end of the depth what follows is done to them.
+  bool store_panel(int64_t panel) const {
+    __mmask16 broken = 0;
+    for (int64_t strip = 0; strip < strips_; ++strip)
+      for (int64_t half = 0; half < 2; ++half) {
+        const int64_t row = m0_ + strip * kTileRows, column = panel * kTilePanel + half * kLanes;
+        const int64_t rows = m1_ - row, count = g_.columns - column;
+        if (count <= 0) break;
+        broken |= store_tile({scratch_.sums + (2 * strip + half) * kSumTile, kLanes, row,
+                              rows < kTileRows ? rows : kTileRows, column,
+                              count < kLanes ? count : kLanes});
+      }
+    return broken == 0;
+  }
+
+  __mmask16 store_tile(const StepArea& sums) const {
+    float* c = g_.c + sums.row * g_.c_row + sums.column;
+    __mmask16 broken = 0;
+    if (k0_ > 0)
+      sums.each([&](Vf v, int64_t r) { return add(v, load_first(c + r * g_.c_row, sums.count)); });
+    for (int64_t r = 0; r < sums.rows; ++r) {
+      const Vf v = load(sums.values + r * kLanes);
+      broken |= _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    }
+    if (k1_ == g_.depth) run_steps(g_, sums);
+    if (sums.count == kLanes)
+      for (int64_t r = 0; r < sums.rows; ++r)
+        store(c + r * g_.c_row, load(sums.values + r * kLanes));
+    else
+      for (int64_t r = 0; r < sums.rows; ++r)
+        store_first(c + r * g_.c_row, load(sums.values + r * kLanes), sums.count);
+    return broken;
+  }
+
+  const GemmBlock& g_;
+  int64_t m0_, m1_, p0_, p1_, k0_ = 0, k1_ = 0;
+  int64_t strips_ = 0, stretches_ = 0;
+  Scratch scratch_;
 };
 
-/// Tiles of A and B, `steps` of the depth; what is cut up meanwhile, so many pairs per product.
-struct Operands {
-  const uint16_t* a;
-  int64_t group_stride;
-  const uint16_t* b;
-  int64_t steps;
-  PanelCutter& next;
-  int64_t pairs;
-};
-
-/// C tiles 0 to 3 hold 32x32 values (or 16x32 with one group of rows); 4 and 5 A, 6 and 7 B.
-template <int groups>
-inline void multiply() {
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  if constexpr (groups == 2) {
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-  }
-}
-
-template <int groups>
-void run_tiles(const Operands& operands, const float* from, float* to, int64_t row) {
-  const auto stride = static_cast<size_t>(row) * sizeof(float);
-  if (from) {
-    _tile_loadd(0, from, stride);
-    _tile_loadd(1, from + 16, stride);
-    if constexpr (groups == 2) {
-      _tile_loadd(2, from + 16 * row, stride);
-      _tile_loadd(3, from + 16 * row + 16, stride);
-    }
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    if constexpr (groups == 2) {
-      _tile_zero(2);
-      _tile_zero(3);
-    }
-  }
-  const uint16_t *a = operands.a, *b = operands.b;
-  const auto load_a = [&](const uint16_t* tile) __attribute__((always_inline)) {
-    _tile_loadd(4, tile, 64);
-    if constexpr (groups == 2) _tile_loadd(5, tile + operands.group_stride, 64);
-  };
-  const auto load_b = [&](const uint16_t* tile) __attribute__((always_inline)) {
-    _tile_loadd(6, tile, 64);
-    _tile_loadd(7, tile + 3 * kTile, 64);
-  };
-  const auto step = [&]() __attribute__((always_inline)) {
-    multiply<groups>();
-    operands.next.run(operands.pairs);
-  };
-  for (int64_t k = 0; k < operands.steps; ++k, a += 3 * kTile, b += 6 * kTile) {
-    load_a(a);
-    load_b(b + 2 * kTile);
-    step();
-    load_b(b + kTile);
-    step();
-    load_a(a + kTile);
-    step();
-    load_b(b);
-    step();
-    load_a(a + 2 * kTile);
-    step();
-    load_a(a);
-    step();
-  }
-  _tile_stored(0, to, stride);
-  _tile_stored(1, to + 16, stride);
-  if constexpr (groups == 2) {
-    _tile_stored(2, to + 16 * row, stride);
-    _tile_stored(3, to + 16 * row + 16, stride);
-  }
-}
-
-/// C values of up to 32 rows and 32 columns, through a buffer where they are not whole.
-void run_values(const GemmBlock& g, const Operands& operands, int64_t row, int64_t rows,
-                int64_t column, int64_t columns, bool add) {
-  float* c = g.c + row * g.c_row + column;
-  const bool two = rows > kTileRows;
-  if (columns == kPanel && rows == (two ? 2 : 1) * kTileRows) {
-    const float* from = add ? c : nullptr;
-    return two ? run_tiles<2>(operands, from, c, g.c_row)
-               : run_tiles<1>(operands, from, c, g.c_row);
-  }
-  alignas(64) float values[2 * kTileRows * kPanel];
-  if (add)
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t n = 0; n < columns; ++n) values[r * kPanel + n] = c[r * g.c_row + n];
-  const float* from = add ? values : nullptr;
-  two ? run_tiles<2>(operands, from, values, kPanel) : run_tiles<1>(operands, from, values, kPanel);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t n = 0; n < columns; ++n) c[r * g.c_row + n] = values[r * kPanel + n];
-}
-
-int64_t parts(int64_t count, int64_t most) { return (count + most - 1) / most; }
-
-/// Rows [m0, m1) of panels [p0, p1), depth [k0, k1). False: something is not finite.
-bool run_depth(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1, int64_t k0,
-               int64_t k1, uint16_t* scratch) {
-  const int64_t steps = parts(k1 - k0, kStep), group_stride = steps * 3 * kTile;
-  __m512 broken = _mm512_setzero_ps();
-  for (int64_t m = m0; m < m1; m += kTileRows)
-    for (int64_t s = 0; s < steps; ++s)
-      cut_a(g.a + m * g.a_row + k0 + s * kStep, g.a_row, m1 - m, k1 - k0 - s * kStep,
-            scratch + (m - m0) / kTileRows * group_stride + s * 3 * kTile, broken);
-  if (!is_whole(broken)) return false;
-  const auto cutter = [&](int64_t p) {
-    return PanelCutter(g.b + p * g.panel + k0 * kPanel, k1 - k0,
-                       scratch + kASplit + (p - p0) % 2 * kBSplit);
-  };
-  const int64_t products = 6 * steps * parts(m1 - m0, 2 * kTileRows);
-  PanelCutter next = cutter(p0);
-  for (int64_t p = p0; p < p1; ++p) {
-    next.finish();
-    if (!next.whole()) return false;
-    const uint16_t* b_tiles = scratch + kASplit + (p - p0) % 2 * kBSplit;
-    next = p + 1 < p1 ? cutter(p + 1) : PanelCutter();
-    const int64_t column = p * kPanel;
-    const int64_t columns = g.columns - column < kPanel ? g.columns - column : kPanel;
-    for (int64_t m = m0; m < m1; m += 2 * kTileRows) {
-      const int64_t rows = m1 - m < 2 * kTileRows ? m1 - m : 2 * kTileRows;
-      const uint16_t* a_tiles = scratch + (m - m0) / kTileRows * group_stride;
-      run_values(g, {a_tiles, group_stride, b_tiles, steps, next, parts(next.pairs(), products)}, m,
-                 rows, column, columns, k0 > 0);
-      if (k1 == g.depth && g.step_count > 0) gemm_finish(g, m, rows, column, columns);
+template <int parts>
+bool run_tiles(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1,
+               uint16_t* memory) {
+  const int64_t strips = parts_of(m1 - m0, kTileRows);
+  const int64_t blocks = parts_of(strips, kRowBlock / kTileRows);
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t first = m0 + strips * i / blocks * kTileRows;
+    const int64_t end = m0 + strips * (i + 1) / blocks * kTileRows;
+    Region<parts> region(g, first, end < m1 ? end : m1, p0, p1, memory);
+    const int64_t most = kASize / parts_of(end - first, kTileRows) / kTileRows / kStretch;
+    const int64_t stretches = parts_of(g.depth, kStretch), turns = parts_of(stretches, most);
+    for (int64_t t = 0; t < turns; ++t) {
+      const int64_t k1 = stretches * (t + 1) / turns * kStretch;
+      if (!region.run(stretches * t / turns * kStretch, k1 < g.depth ? k1 : g.depth)) return false;
     }
   }
   return true;
@@ -268,25 +269,14 @@ bool run_depth(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p
 }  // namespace
 
 /// Bytes of scratch memory of one thread, 64-byte aligned.
-int64_t gemm_tiles_scratch() { return (kASplit + 2 * kBSplit) * 2; }
+int64_t gemm_tiles_scratch() { return (kAScratch + 2 * kBScratch) * 2 + kSumScratch * 4; }
 
 /// Panels [p0, p1) of a packed b, for rows [m0, m1). False, with c in any state: the operands hold
-/// infinities or NaN.
+/// infinities or NaN, which cannot be cut.
 bool gemm_tiles(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1,
                 uint16_t* scratch) {
-  configure();
-  const int64_t pairs = parts(m1 - m0, 2 * kTileRows);
-  const int64_t row_parts = parts(pairs, kRowBlock / (2 * kTileRows));
-  bool fine = true;
-  for (int64_t p = p0; p < p1 && fine; p += kPanelBlock)
-    for (int64_t i = 0; i < row_parts && fine; ++i) {
-      const int64_t first = m0 + pairs * i / row_parts * 2 * kTileRows;
-      const int64_t end = m0 + pairs * (i + 1) / row_parts * 2 * kTileRows;
-      const int64_t last = p1 - p < kPanelBlock ? p1 : p + kPanelBlock;
-      for (int64_t k = 0; k < g.depth && fine; k += kDepthBlock)
-        fine = run_depth(g, first, end < m1 ? end : m1, p, last, k,
-                         g.depth - k < kDepthBlock ? g.depth : k + kDepthBlock, scratch);
-    }
+  configure_whole_tiles();
+  const bool fine = run_tiles<3>(g, m0, m1, p0, p1, scratch);
   _tile_release();
   return fine;
 }

@@ -4,15 +4,13 @@
 // several sums per value to hide the latency of FMA. Depth is cut so that a panel and a block of
 // rows of A stay in the second-level cache.
 
-#include "backends/cpu/gemm_block.h"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/gemm_steps.h"
 #include "backends/cpu/turn.h"
 
 namespace dais::DAIS_ISA {
 namespace {
 
 using cpu::GemmBlock;
-using cpu::GemmStep;
 
 constexpr int kPanel = 2 * kLanes;
 constexpr int kRows = DAIS_ISA_LEVEL >= 2 ? 12 : DAIS_ISA_LEVEL == 1 ? 6 : 4;
@@ -126,42 +124,13 @@ RunTile tile_of(int64_t rows, bool whole) {
   }
 }
 
-Vf apply(const GemmStep& step, Vf v, int64_t row, int64_t column, int64_t count) {
-  using Kind = GemmStep::Kind;
-  switch (step.kind) {
-    case Kind::scale: return mul(v, all(step.value));
-    case Kind::shift: return add(v, all(step.value));
-    case Kind::column: return add(v, load_first(step.operand + column, count));
-    case Kind::scale_column: return mul(v, load_first(step.operand + column, count));
-    case Kind::tensor: return add(v, load_first(step.operand + row * step.row + column, count));
-    case Kind::scale_tensor:
-      return mul(v, load_first(step.operand + row * step.row + column, count));
-    case Kind::relu: return max(all(0), v);
-    case Kind::clip: return min(all(step.high), max(all(step.value), v));
-    case Kind::gelu: return gelu(v);
-    case Kind::gelu_tanh: return gelu_tanh(v);
-    case Kind::silu: return mul(v, sigmoid(v));
-    case Kind::tanh: return tanh(v);
-    case Kind::sigmoid: return sigmoid(v);
-  }
-  return v;
-}
-
-}  // namespace
-
 /// Steps over a tile of C that was just stored.
-void gemm_finish(const GemmBlock& g, int64_t row0, int64_t rows, int64_t column0, int64_t columns) {
-  for (int64_t r = row0; r < row0 + rows; ++r)
-    for (int64_t n = column0; n < column0 + columns; n += kLanes) {
-      const int64_t count = column0 + columns - n;
-      float* c = g.c + r * g.c_row + n;
-      Vf v = load_first(c, count);
-      for (int64_t s = 0; s < g.step_count; ++s) v = apply(g.steps[s], v, r, n, count);
-      store_first(c, v, count);
-    }
+void finish(const GemmBlock& g, int64_t row0, int64_t rows, int64_t column0, int64_t columns) {
+  for (int64_t n = column0; n < column0 + columns; n += kLanes) {
+    const int64_t rest = column0 + columns - n;
+    run_steps(g, {g.c + row0 * g.c_row + n, g.c_row, row0, rows, n, rest < kLanes ? rest : kLanes});
+  }
 }
-
-namespace {
 
 int64_t parts(int64_t count, int64_t most) { return (count + most - 1) / most; }
 
@@ -182,7 +151,7 @@ void run_panels(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t 
       tile_of(last - first,
               whole)({g.a + first * g.a_row + k0, g.a_row, panel, g.b_row, k1 - k0,
                       g.c + first * g.c_row + column, g.c_row, columns, k0 > 0, ahead});
-      if (k1 == g.depth && g.step_count > 0) gemm_finish(g, first, last - first, column, columns);
+      if (k1 == g.depth && g.step_count > 0) finish(g, first, last - first, column, columns);
     }
   }
 }

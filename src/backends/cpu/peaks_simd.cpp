@@ -5,6 +5,10 @@
 #include "backends/cpu/peaks_burst.h"
 #include "backends/cpu/simd.h"
 
+#if DAIS_ISA_LEVEL >= 3
+#include "backends/cpu/tiles.h"
+#endif
+
 namespace dais::DAIS_ISA {
 
 using cpu::BurstData;
@@ -24,25 +28,9 @@ double burst_f32(int64_t rounds, BurstData& data) {
 
 namespace {
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-  constexpr TileConfig() {
-    for (int i = 0; i < 8; ++i) {
-      row_bytes[i] = 64;
-      rows[i] = 16;
-    }
-  }
-};
-
-/// A constant, as GCC's intrinsic says that it reads eight bytes only: what was just written to the
-/// others would be left out.
-constexpr TileConfig kTiles;
-
 /// Four tiles of sums; two of each factor, 16 rows of 64 bytes.
 void start_tiles(const BurstData& data) {
-  _tile_loadconfig(&kTiles);
+  configure_whole_tiles();
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
