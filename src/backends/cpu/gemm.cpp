@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/cpu/gemm_tiles.h"
 #include "base/error.h"
 #include "base/threads.h"
 
@@ -20,11 +21,6 @@ DAIS_GEMM_LEVEL(plain)
 DAIS_GEMM_LEVEL(avx2)
 DAIS_GEMM_LEVEL(avx512)
 #undef DAIS_GEMM_LEVEL
-namespace amx {
-int64_t gemm_tiles_scratch();
-bool gemm_tiles(const cpu::GemmBlock&, int64_t, int64_t, int64_t, int64_t, uint16_t*);
-}  // namespace amx
-
 namespace cpu {
 namespace {
 
@@ -59,17 +55,8 @@ int64_t useful_threads(const GemmBlock& block) {
 /// some 40.
 constexpr int64_t kTileRows = 40, kTileDepth = 32;
 
-bool uses_tiles(Isa isa, const GemmBlock& block, int64_t rows) {
-  return isa == Isa::amx && block.packed && rows >= kTileRows && block.depth >= kTileDepth;
-}
-
-/// Rows [m0, m1) of panels [p0, p1) on the calling thread.
-void run_part(Isa isa, const GemmBlock& block, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
-  if (uses_tiles(isa, block, m1 - m0)) {
-    thread_local const PageMemory scratch(static_cast<size_t>(amx::gemm_tiles_scratch()));
-    if (amx::gemm_tiles(block, m0, m1, p0, p1, scratch.as<uint16_t>())) return;
-  }
-  loops(isa).block(block, m0, m1, p0, p1);
+bool uses_tiles(Isa isa, const GemmBlock& block) {
+  return isa == Isa::amx && block.packed && block.rows >= kTileRows && block.depth >= kTileDepth;
 }
 
 }  // namespace
@@ -122,25 +109,23 @@ void gemm_set_plain(Isa isa, GemmBlock& block, const float* b, int64_t row) {
 
 void gemm_serial(Isa isa, const GemmBlock& block) {
   if (block.rows <= 0 || block.columns <= 0) return;
-  run_part(isa, block, 0, block.rows, 0, panels_of(isa, block.columns));
+  if (uses_tiles(isa, block) && gemm_on_tiles(block, 1)) return;
+  loops(isa).block(block, 0, block.rows, 0, panels_of(isa, block.columns));
 }
 
 void gemm(Isa isa, const GemmBlock& block) {
   if (block.rows <= 0 || block.columns <= 0) return;
   const int64_t panels = panels_of(isa, block.columns);
   const int64_t threads = std::min<int64_t>(team_size(), useful_threads(block));
-  const bool tiles = uses_tiles(isa, block, block.rows / threads);
-  const int64_t unit = tiles ? 16 : 1, units = (block.rows + unit - 1) / unit;
-  // Rather columns than rows: each thread then streams its own part of B. With tiles and many rows
-  // it costs more that each cuts up all of A.
-  const int64_t across = tiles && block.rows > 2 * block.columns ? 1 : std::min(threads, panels);
+  if (uses_tiles(isa, block) && gemm_on_tiles(block, threads)) return;
+  // Rather columns than rows: each thread then streams its own part of B.
+  const int64_t across = std::min(threads, panels);
   const int64_t down = std::clamp<int64_t>(threads / across, 1, (block.rows + 11) / 12);
   parallel_for(across * down, 1, [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
       const int64_t i = part / across, j = part % across;
-      run_part(isa, block, units * i / down * unit,
-               std::min(units * (i + 1) / down * unit, block.rows), panels * j / across,
-               panels * (j + 1) / across);
+      loops(isa).block(block, block.rows * i / down, block.rows * (i + 1) / down,
+                       panels * j / across, panels * (j + 1) / across);
     }
   });
 }

@@ -22,11 +22,9 @@ namespace {
 
 using cpu::GemmBlock;
 
-constexpr int64_t kRowBlock = 512;
-constexpr int64_t kStretchSteps = 3;  ///< of kTileDepth
-constexpr int64_t kStretch = kStretchSteps * kTileDepth;
-constexpr int64_t kASize = int64_t{192} * 1024;  ///< numbers of A that are held cut up
-constexpr int64_t kSumTile = 256;                ///< sums of one tile
+constexpr int64_t kStretch = cpu::kTileStretch, kStretchSteps = kStretch / kTileDepth;
+static_assert(kTileRows == cpu::kTileStrip);
+constexpr int64_t kSumTile = 256;  ///< sums of one tile
 constexpr int64_t kLineFloats = 16;
 
 int64_t parts_of(int64_t count, int64_t most) { return (count + most - 1) / most; }
@@ -37,8 +35,8 @@ struct Scratch {
   uint16_t* b[2];  // [step][half][part]: tiles
   float* sums;     // [strip][half]: tiles
 };
-constexpr int64_t kAScratch = kASize * 3, kBScratch = kStretch * kTilePanel * 3;
-constexpr int64_t kSumScratch = kRowBlock * kTilePanel;
+constexpr int64_t kAScratch = cpu::kTileHeld * 3, kBScratch = kStretch * kTilePanel * 3;
+constexpr int64_t kSumScratch = cpu::kTileRowBlock * kTilePanel;
 
 Scratch scratch_at(uint16_t* memory) {
   uint16_t* b = memory + kAScratch;
@@ -131,21 +129,36 @@ void run_strip(const Strip& strip, PanelCutter<parts>& cutter, Fetch& fetch) {
   settle_memory();
 }
 
-/// Rows [m0, m1) of A, at most kRowBlock, against panels [p0, p1) along depth [k0, k1).
+/// A part of A against panels [p0, p1).
 template <int parts>
 class Region {
  public:
-  Region(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1, uint16_t* memory)
-      : g_(g), m0_(m0), m1_(m1), p0_(p0), p1_(p1), scratch_(scratch_at(memory)) {
-    strips_ = parts_of(m1 - m0, kTileRows);
+  Region(const GemmBlock& g, const cpu::GemmPart& part, int64_t p0, int64_t p1, uint16_t* memory)
+      : g_(g),
+        m0_(part.m0),
+        m1_(part.m1),
+        k0_(part.k0),
+        k1_(part.k1),
+        p0_(p0),
+        p1_(p1),
+        strips_(parts_of(m1_ - m0_, kTileRows)),
+        stretches_(parts_of(k1_ - k0_, kStretch)),
+        scratch_(scratch_at(memory)) {}
+
+  void cut_rows() {
+    for (int64_t strip = 0; strip < strips_; ++strip) {
+      const int64_t row = m0_ + strip * kTileRows;
+      for (int64_t i = 0; i < stretches_; ++i)
+        for (int64_t s = 0; s < steps(i); ++s) {
+          const int64_t k = k0_ + i * kStretch + s * kTileDepth;
+          cut_a<parts>(g_.a + row * g_.a_row + k, g_.a_row, m1_ - row, k1_ - k,
+                       strip_at(i, strip) + s * parts * kTile);
+        }
+    }
   }
 
   /// False: a sum is NaN.
-  bool run(int64_t k0, int64_t k1) {
-    k0_ = k0;
-    k1_ = k1;
-    stretches_ = parts_of(k1 - k0, kStretch);
-    cut_rows();
+  bool run() {
     const int64_t count = (p1_ - p0_) * stretches_;
     PanelCutter<parts> next = cutter(0);
     for (int64_t i = 0; i < count; ++i) {
@@ -174,18 +187,6 @@ class Region {
   uint16_t* strip_at(int64_t i, int64_t strip) const {
     return scratch_.a +
            (i % stretches_ * strips_ * kStretchSteps + strip * steps(i)) * parts * kTile;
-  }
-
-  void cut_rows() {
-    for (int64_t strip = 0; strip < strips_; ++strip) {
-      const int64_t row = m0_ + strip * kTileRows;
-      for (int64_t i = 0; i < stretches_; ++i)
-        for (int64_t s = 0; s < steps(i); ++s) {
-          const int64_t k = k0_ + i * kStretch + s * kTileDepth;
-          cut_a<parts>(g_.a + row * g_.a_row + k, g_.a_row, m1_ - row, k1_ - k,
-                       strip_at(i, strip) + s * parts * kTile);
-        }
-    }
   }
 
   void multiply(int64_t i, PanelCutter<parts>& next, Fetch& fetch) {
@@ -242,43 +243,30 @@ class Region {
   }
 
   const GemmBlock& g_;
-  int64_t m0_, m1_, p0_, p1_, k0_ = 0, k1_ = 0;
-  int64_t strips_ = 0, stretches_ = 0;
+  int64_t m0_, m1_, k0_, k1_, p0_, p1_, strips_, stretches_;
   Scratch scratch_;
 };
-
-template <int parts>
-bool run_tiles(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1,
-               uint16_t* memory) {
-  const int64_t strips = parts_of(m1 - m0, kTileRows);
-  const int64_t blocks = parts_of(strips, kRowBlock / kTileRows);
-  for (int64_t i = 0; i < blocks; ++i) {
-    const int64_t first = m0 + strips * i / blocks * kTileRows;
-    const int64_t end = m0 + strips * (i + 1) / blocks * kTileRows;
-    Region<parts> region(g, first, end < m1 ? end : m1, p0, p1, memory);
-    const int64_t most = kASize / parts_of(end - first, kTileRows) / kTileRows / kStretch;
-    const int64_t stretches = parts_of(g.depth, kStretch), turns = parts_of(stretches, most);
-    for (int64_t t = 0; t < turns; ++t) {
-      const int64_t k1 = stretches * (t + 1) / turns * kStretch;
-      if (!region.run(stretches * t / turns * kStretch, k1 < g.depth ? k1 : g.depth)) return false;
-    }
-  }
-  return true;
-}
 
 }  // namespace
 
 /// Bytes of scratch memory of one thread, 64-byte aligned.
 int64_t gemm_tiles_scratch() { return (kAScratch + 2 * kBScratch) * 2 + kSumScratch * 4; }
 
-/// Panels [p0, p1) of a packed b, for rows [m0, m1). False, with c in any state: the operands hold
-/// infinities or NaN, which cannot be cut.
-bool gemm_tiles(const GemmBlock& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1,
-                uint16_t* scratch) {
-  configure_whole_tiles();
-  const bool fine = run_tiles<3>(g, m0, m1, p0, p1, scratch);
-  _tile_release();
-  return fine;
+/// Around the others, on each thread.
+void gemm_tiles_begin() { configure_whole_tiles(); }
+void gemm_tiles_end() { _tile_release(); }
+
+/// Cuts a part of A up, for gemm_tiles_run() with the same scratch memory.
+void gemm_tiles_cut(const GemmBlock& g, const cpu::GemmPart& part, uint16_t* scratch) {
+  Region<3>(g, part, 0, 0, scratch).cut_rows();
+}
+
+/// Adds a part's products with panels [p0, p1) of a packed b to c, from depth 0 on; the last part
+/// of the depth does what follows. False, with c in any state: the operands hold infinities or NaN,
+/// which cannot be cut.
+bool gemm_tiles_run(const GemmBlock& g, const cpu::GemmPart& part, int64_t p0, int64_t p1,
+                    uint16_t* scratch) {
+  return Region<3>(g, part, p0, p1, scratch).run();
 }
 #endif
 

@@ -44,4 +44,13 @@ struct GemmBlock {
   int64_t step_count = 0;
 };
 
+/// Rows [m0, m1) and depth [k0, k1) of A that a thread holds cut up for the tile unit: at most
+/// kTileRowBlock rows, and kTileHeld numbers with rows rounded up to kTileStrip and the depth to
+/// kTileStretch.
+struct GemmPart {
+  int64_t m0 = 0, m1 = 0, k0 = 0, k1 = 0;
+};
+constexpr int64_t kTileStrip = 16, kTileStretch = 96;
+constexpr int64_t kTileRowBlock = 512, kTileHeld = int64_t{192} * 1024;
+
 }  // namespace dais::cpu
