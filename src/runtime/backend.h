@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,13 @@ struct QueueFault {
   int step = -1;
 };
 
+/// Work of a queue that was kept to be done again at once. The memory and kernels that it uses must
+/// outlive it.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 /// Work for a device that runs in the order in which it was put there, after the calls return.
 /// Belongs to one session and is used by one thread at a time. Calls throw `unavailable` when the
 /// device is lost and `exhausted` when its memory is full, naming who holds it.
@@ -40,6 +48,10 @@ class Queue {
   /// Runs a kernel bound for this device; faults that it reports carry the step. Throws what
   /// putting its work here met.
   virtual void run(BoundKernel& kernel, Arguments arguments, int step) = 0;
+  /// Keeps the kernels that `body` runs here instead of doing them.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& body) = 0;
+  /// Puts what was recorded here once more.
+  virtual void replay(Recording& recording) = 0;
   /// Waits for all of it. Gives the first fault since the last wait.
   virtual std::optional<QueueFault> wait() = 0;
 };

@@ -38,14 +38,15 @@ const std::vector<Datum>& Session::run_profiled(std::span<const Datum> inputs,
   }
   state_->bind(inputs);
   state_->profile = profile;
+  if (state_->queue) state_->notice_moves();
   const size_t count = state_->steps.size();
-  for (size_t at = 0; at < count; ++at) {
+  for (size_t at = 0; at < count;) {
     if (profile)
-      state_->time_step(at);
+      state_->time_step(at++);
     else
-      state_->run_step(at);
+      at = state_->run_steps(at);
   }
-  if (state_->queue) state_->wait();
+  if (state_->queue) state_->finish_device();
   state_->collect_outputs();
   state_->commit_states();
   return state_->results;

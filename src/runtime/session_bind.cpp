@@ -29,7 +29,10 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   shapes.resize(count);
   changed.assign(count, 1);
   steps.resize(plan->steps().size());
-  if (plan->options().backend) queue = plan->options().backend->open_queue();
+  if (plan->options().backend) {
+    queue = plan->options().backend->open_queue();
+    find_segments();
+  }
   for (size_t at = 0; at < steps.size(); ++at)
     for (const auto& region : plan->steps()[at].regions) {
       steps[at].regions.push_back(std::make_unique<Session>(region));
@@ -135,6 +138,7 @@ void Session::State::bind(std::span<const Datum> inputs) {
   if (!same) {
     const Span span("bind", "sizes");
     bound_ = false;
+    settled_runs_ = 0;
     check_inputs(inputs);
     update_shapes();
     check_expressions();

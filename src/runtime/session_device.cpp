@@ -26,6 +26,51 @@ void Session::State::run_device(size_t at) {
   downloading_ = true;
 }
 
+void Session::State::find_segments() {
+  constexpr size_t kShortest = 2;
+  const auto& all = plan->steps();
+  segment_at_.assign(all.size(), -1);
+  for (size_t first = 0; first < all.size();) {
+    size_t end = first;
+    while (end < all.size() && all[end].place == Place::device) ++end;
+    if (end - first >= kShortest) {
+      segment_at_[first] = static_cast<int>(segments_.size());
+      segments_.push_back({first, end - 1, nullptr});
+    }
+    first = std::max(end, first + 1);
+  }
+}
+
+/// Recordings hold addresses: those of states on the device may change between runs, all others
+/// only when sizes are bound.
+void Session::State::notice_moves() {
+  std::vector<const void*> now;
+  for (const int slot : plan->input_slots())
+    if (plan->slots()[static_cast<size_t>(slot)].on_device)
+      now.push_back(pointers[static_cast<size_t>(slot)]);
+  if (settled_runs_ > 0 && now != recorded_inputs_) settled_runs_ = 0;
+  if (settled_runs_ == 0)
+    for (Segment& segment : segments_) segment.recording = nullptr;
+  recorded_inputs_ = std::move(now);
+}
+
+size_t Session::State::run_steps(size_t at) {
+  const int found = segment_at_.empty() ? -1 : segment_at_[at];
+  Segment* segment = found >= 0 ? &segments_[static_cast<size_t>(found)] : nullptr;
+  bool whole = segment && settled_runs_ > 0;
+  for (size_t step = at; whole && step <= segment->last; ++step) whole = steps[step].kernel;
+  if (!whole) {
+    run_step(at);
+    return at + 1;
+  }
+  if (!segment->recording)
+    segment->recording = queue->record([&] {
+      for (size_t step = at; step <= segment->last; ++step) run_step(step);
+    });
+  queue->replay(*segment->recording);
+  return segment->last + 1;
+}
+
 /// Copies that are under way end in memory of this session.
 Session::State::~State() {
   if (!queue) return;
@@ -42,6 +87,11 @@ void Session::State::wait() {
   if (!found) return;
   DAIS_CHECK(found->step >= 0 && static_cast<size_t>(found->step) < plan->steps().size());
   raise(plan->steps()[static_cast<size_t>(found->step)], found->fault);
+}
+
+void Session::State::finish_device() {
+  wait();
+  ++settled_runs_;
 }
 
 Tensor Session::State::on_device(const Tensor& from) {

@@ -45,6 +45,12 @@ struct Arena {
   }
 };
 
+/// Neighbouring steps of the device, put there as one piece once sizes and addresses have settled.
+struct Segment {
+  size_t first = 0, last = 0;  ///< steps, the last one included
+  std::unique_ptr<Recording> recording;
+};
+
 /// Where a growing state lies.
 struct Growth {
   Tensor buffer;
@@ -62,6 +68,8 @@ struct Session::State {
   Session* specialized(std::span<const Datum> inputs);
   void bind(std::span<const Datum> inputs);
   void run_step(size_t at);
+  /// Runs the step, or the segment that begins with it. Gives the next step.
+  size_t run_steps(size_t at);
   void time_step(size_t at);
   void describe(const Step& step, StepTime& time) const;
   void collect_outputs();
@@ -81,6 +89,10 @@ struct Session::State {
   Tensor fetch_resident(size_t state);
   /// Waits for the device; throws what its kernels found wrong.
   void wait();
+  /// The same at the end of a run.
+  void finish_device();
+  /// Before the first step: recordings whose addresses no longer hold go.
+  void notice_moves();
 
   std::shared_ptr<const Plan> plan;
   std::vector<Datum> data;      ///< by slot
@@ -113,6 +125,7 @@ struct Session::State {
   void check_expressions();
   void place_arena(Arena& arena);
   void make_arena(Arena& arena, int64_t total);
+  void find_segments();
   void fill_resident(size_t state, const Tensor& from);
   void commit_residents();
   void point_slots();
@@ -137,6 +150,10 @@ struct Session::State {
   std::vector<int64_t> symbols_, sizes_;
   Arena host_arena_, device_arena_;
   std::shared_ptr<DeviceMemory> device_scratch_;
+  std::vector<Segment> segments_;
+  std::vector<int> segment_at_;  ///< by step: the segment that begins there, or -1
+  std::vector<const void*> recorded_inputs_;
+  int settled_runs_ = 0;      ///< runs since sizes or addresses changed
   bool downloading_ = false;  ///< what the device was asked for has not been waited for
   bool hands_over_ = false;
   std::vector<int> handed_slots_;                ///< of the arena's, those that leave with each run

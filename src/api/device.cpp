@@ -1,0 +1,95 @@
+#include "api/device.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "backends/cuda/backend.h"
+#include "base/error.h"
+
+namespace dais {
+namespace {
+
+/// Devices stay open as long as somebody uses them.
+std::shared_ptr<Backend> opened(const cuda::Tables& tables, int ordinal) {
+  static std::mutex mutex;
+  static std::map<std::pair<const cuda::Tables*, int>, std::weak_ptr<Backend>> known;
+  const std::lock_guard lock(mutex);
+  auto& entry = known[{&tables, ordinal}];
+  auto backend = entry.lock();
+  if (!backend) {
+    backend = std::make_shared<cuda::CudaBackend>(cuda::Device::open(tables, ordinal));
+    entry = backend;
+  }
+  return backend;
+}
+
+bool in_path(const std::string& program) {
+  const auto runnable = [](const std::filesystem::path& path) {
+    std::error_code failed;
+    return std::filesystem::exists(path, failed);
+  };
+  if (program.find('/') != std::string::npos) return runnable(program);
+  const char* listed = std::getenv("PATH");
+  std::string rest = listed ? listed : "";
+  while (!rest.empty()) {
+    const size_t end = rest.find(':');
+    if (runnable(std::filesystem::path(rest.substr(0, end)) / program)) return true;
+    rest = end == std::string::npos ? std::string() : rest.substr(end + 1);
+  }
+  return false;
+}
+
+DeviceChoice choose(const cuda::Tables& tables, int ordinal) {
+  DeviceChoice out;
+  out.backend = opened(tables, ordinal);
+  out.text = out.backend->name();
+  return out;
+}
+
+int ordinal_of(std::string_view name) {
+  if (name == "gpu") return 0;
+  int out = -1;
+  const char* end = name.data() + name.size();
+  const auto [stop, failed] = std::from_chars(name.data() + 4, end, out);
+  if (failed != std::errc() || stop != end || out < 0)
+    throw Error(Code::invalid_argument, "'" + std::string(name) + "' names no GPU", "",
+                "Use gpu:0, gpu:1, …");
+  return out;
+}
+
+}  // namespace
+
+std::string emulated_problem() {
+  const char* named = std::getenv("DAIS_CXX");
+  const std::string compiler = named && *named ? named : "g++";
+  return in_path(compiler) ? "" : "it compiles kernels with " + compiler + ", which is not there";
+}
+
+DeviceChoice choose_device(std::string_view name) {
+  if (name == "cpu") return {nullptr, "CPU"};
+  if (name == "gpu" || name.starts_with("gpu:"))
+    return choose(cuda::system_tables(), ordinal_of(name));
+  if (name == "emulated") {
+    const std::string problem = emulated_problem();
+    if (!problem.empty())
+      throw Error(Code::unavailable, "the emulated device: " + problem, "",
+                  "Install g++ or name a compiler like it in DAIS_CXX");
+    return choose(cuda::emulated_tables(), 0);
+  }
+  if (name == "auto") {
+    try {
+      return choose(cuda::system_tables(), 0);
+    } catch (const Error& error) {
+      return {nullptr, "CPU, as no GPU is usable: " + error.problem()};
+    }
+  }
+  const std::string guess = nearest(name, {"cpu", "gpu", "auto", "emulated"});
+  throw Error(Code::invalid_argument, "'" + std::string(name) + "' is no device", "",
+              "Use cpu, gpu, gpu:N, auto or emulated" +
+                  (guess.empty() ? std::string() : "; did you mean " + guess + "?"));
+}
+
+}  // namespace dais

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/backend.h"
+
+namespace dais {
+
+/// Where models run.
+struct DeviceChoice {
+  std::shared_ptr<Backend> backend;  ///< null: the CPU
+  std::string text;                  ///< "GPU 0, NVIDIA H200", or "CPU" with the reason
+};
+
+/// "cpu", "gpu" or "gpu:1", "emulated" (kernels of the GPU on the CPU; no hardware), or "auto": the
+/// first GPU when it is usable, else the CPU. Throws `unavailable` with the remedy when the device
+/// that was asked for is of no use, and `invalid_argument` for another name. A device that was
+/// opened before is shared.
+DeviceChoice choose_device(std::string_view name);
+
+/// Why the emulated device cannot be used here; empty: it can.
+std::string emulated_problem();
+
+}  // namespace dais

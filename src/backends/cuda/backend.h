@@ -1,0 +1,34 @@
+#pragma once
+
+#include "backends/cuda/queue.h"
+#include "backends/cuda/text.h"
+
+namespace dais::cuda {
+
+/// A device with the kernel rows of this build.
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(std::shared_ptr<Device> device);
+  const std::string& name() const override { return name_; }
+  const Kernels& kernels() const override;
+  std::unique_ptr<Queue> open_queue() override;
+  Device& device() const { return *device_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::string name_;
+};
+
+/// For rows: the device that a query asks about.
+Device& device_of(const KernelQuery& query);
+/// For rows: an embedded kernel text ("softmax.cu") compiled with options for that device.
+std::shared_ptr<const Program> program_of(const KernelQuery& query, std::string_view name,
+                                          std::vector<std::string> options = {});
+
+/// For rows: a constant of their own on that device.
+std::shared_ptr<DeviceMemory> uploaded(const KernelQuery& query, const Tensor& tensor);
+
+/// The GPU rows of this build.
+const Kernels& cuda_kernels();
+
+}  // namespace dais::cuda
