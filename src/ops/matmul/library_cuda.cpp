@@ -1,0 +1,272 @@
+// Products by cuBLASLt, whose matrices lie column by column: our y = a * b is its y' = b' * a'.
+#include "ops/matmul/library_cuda.h"
+
+#include <algorithm>
+
+#include "ops/elementwise/elementwise.h"
+#include "ops/fused/fused.h"
+#include "ops/matmul/matmul.h"
+#include "ops/matmul/matmul_cuda.h"
+#include "ops/matmul/product_cuda.h"
+
+namespace dais {
+namespace {
+
+using cuda::BlasEpilogue;
+using cuda::BlasStatus;
+
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+std::optional<cuda::DataKind> kind_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return cuda::DataKind::f32;
+    case DType::f16: return cuda::DataKind::f16;
+    case DType::bf16: return cuda::DataKind::bf16;
+    default: return std::nullopt;
+  }
+}
+
+/// A product with at most a bias along columns and an activation.
+struct Plain {
+  const Value* bias = nullptr;
+  BlasEpilogue epilogue = BlasEpilogue::none;
+  float alpha = 1;
+  bool trans_a = false, trans_b = false;
+};
+
+bool along_columns(const Value* value, const Value* result) {
+  if (!value->type.ranked() || !result->type.ranked() || result->type.shape->empty()) return false;
+  const Dims& dims = *value->type.shape;
+  return !dims.empty() && dims.back() == result->type.shape->back() &&
+         std::all_of(dims.begin(), dims.end() - 1, [](const Dim& d) { return d.is(1); }) &&
+         value->type.dtype == result->type.dtype;
+}
+
+/// The next node behind the product as part of it; false: it is none.
+bool take(const Node& node, const Value* before, Plain& plain) {
+  const auto call = scalar_call(node);
+  if (!call || std::count(node.in.begin(), node.in.end(), before) != 1) return false;
+  if (call->function == Scalar::add && !plain.bias && plain.epilogue == BlasEpilogue::none) {
+    const Value* other = node.in[node.in[0] == before ? 1 : 0];
+    if (!along_columns(other, before)) return false;
+    plain.bias = other;
+    return true;
+  }
+  const bool first = plain.epilogue == BlasEpilogue::none;
+  if (call->function == Scalar::relu && first)
+    plain.epilogue = BlasEpilogue::relu;
+  else if (call->function == Scalar::gelu_tanh && first)
+    plain.epilogue = BlasEpilogue::gelu;
+  else
+    return false;
+  return true;
+}
+
+std::optional<Plain> plain_of(const Node& node) {
+  const Node& product = product_of(node);
+  Plain out;
+  if (const auto* gemm = product.as<Gemm>()) {
+    out.alpha = gemm->alpha;
+    out.trans_a = gemm->trans_a;
+    out.trans_b = gemm->trans_b;
+    if (product.has(2) && gemm->beta != 0) {
+      if (gemm->beta != 1 || !along_columns(product.in[2], product.outs[0])) return std::nullopt;
+      out.bias = product.in[2];
+    }
+  } else if (!product.as<MatMul>()) {
+    return std::nullopt;
+  }
+  if (!node.as<Fused>()) return out;
+  const Graph& body = *node.regions[0];
+  const Value* current = product.outs[0];
+  for (const auto& inner : body.nodes()) {
+    if (inner.get() == &product) continue;
+    if (!(inner->outs[0]->type == current->type) || !take(*inner, current, out))
+      return std::nullopt;
+    current = inner->outs[0];
+  }
+  if (body.outputs.size() != 1 || body.outputs[0] != current) return std::nullopt;
+  return out;
+}
+
+BlasEpilogue with_bias(BlasEpilogue epilogue) {
+  return static_cast<BlasEpilogue>((static_cast<uint32_t>(epilogue) & ~uint32_t{1}) |
+                                   static_cast<uint32_t>(BlasEpilogue::bias));
+}
+
+struct Made {
+  std::shared_ptr<cuda::Device> device;
+  cuda::BlasHandle handle = nullptr;
+  Plain plain;
+  cuda::DataKind kind = cuda::DataKind::f32;
+  ProductSource a, b, bias;
+  std::unique_ptr<Kernel> own;  ///< for sizes that the library refuses
+};
+
+/// The library's descriptions of one product, released with this.
+struct Described {
+  const cuda::CublasLtApi& api;
+  cuda::MatmulDesc desc = nullptr;
+  cuda::MatrixLayout a = nullptr, b = nullptr, d = nullptr;
+  explicit Described(const cuda::CublasLtApi& table) : api(table) {}
+  Described(const Described&) = delete;
+  ~Described() {
+    if (desc) api.desc_destroy(desc);
+    for (const auto layout : {a, b, d})
+      if (layout) api.layout_destroy(layout);
+  }
+};
+
+class BoundLibrary : public BoundKernel {
+ public:
+  BoundLibrary(std::shared_ptr<const Made> made, std::unique_ptr<Described> described,
+               const cuda::MatmulChoice& choice)
+      : made_(std::move(made)), described_(std::move(described)), choice_(choice) {}
+  size_t scratch_bytes() const override { return choice_.workspace_bytes; }
+
+  Fault run(const Arguments& arguments) noexcept override {
+    const cuda::CublasLtApi& api = described_->api;
+    auto& queue = *static_cast<cuda::CudaQueue*>(arguments.queue);
+    BlasStatus status = BlasStatus::success;
+    if (made_->plain.bias) {
+      const void* bias = made_->bias.address(arguments);
+      status =
+          api.desc_set(described_->desc, cuda::MatmulAttribute::bias_pointer, &bias, sizeof bias);
+    }
+    const float beta = 0;
+    if (status == BlasStatus::success)
+      status = api.matmul(made_->handle, described_->desc, &made_->plain.alpha,
+                          made_->b.address(arguments), described_->b, made_->a.address(arguments),
+                          described_->a, &beta, arguments.out[0], described_->d, arguments.out[0],
+                          described_->d, &choice_.algorithm, arguments.scratch,
+                          choice_.workspace_bytes, queue.stream());
+    if (status != BlasStatus::success) queue.fail(failure(api, status));
+    return {};
+  }
+
+ private:
+  static std::exception_ptr failure(const cuda::CublasLtApi& api, BlasStatus status) noexcept try {
+    const bool lost = status == BlasStatus::execution_failed;
+    return std::make_exception_ptr(Error(lost ? Code::unavailable : Code::internal,
+                                         std::string("cuBLASLt: ") + api.get_status_name(status),
+                                         "GPU"));
+  } catch (...) {
+    return std::current_exception();
+  }
+
+  std::shared_ptr<const Made> made_;
+  std::unique_ptr<Described> described_;
+  cuda::MatmulChoice choice_;
+};
+
+class LibraryKernel : public Kernel {
+ public:
+  explicit LibraryKernel(std::shared_ptr<const Made> made) : made_(std::move(made)) {}
+
+  std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
+    const Shape &a = made_->a.shape(sizes), &b = made_->b.shape(sizes);
+    if (sizes.out[0].elements() == 0 || a.elements() == 0) return made_->own->bind(sizes);
+    auto described = describe(a, b);
+    cuda::MatmulChoice choice{};
+    if (!described || !choose(*described, choice)) return made_->own->bind(sizes);
+    return std::make_unique<BoundLibrary>(made_, std::move(described), choice);
+  }
+  std::string detail() const override { return "f32 sums, no TF32"; }
+
+ private:
+  /// Rows of all batches are one matrix when B is one; else the batches step together.
+  std::unique_ptr<Described> describe(const Shape& a, const Shape& b) const {
+    const cuda::CublasLtApi& api = made_->device->tables().cublaslt.api;
+    auto out = std::make_unique<Described>(api);
+    const Plain& plain = made_->plain;
+    const size_t ra = a.rank(), rb = b.rank();
+    const bool one = rb == 2;
+    const int64_t depth = plain.trans_a ? a[ra - 2] : a[ra - 1];
+    const int64_t columns = plain.trans_b ? b[rb - 2] : b[rb - 1];
+    int64_t rows = plain.trans_a ? a[ra - 1] : a[ra - 2];
+    const int64_t batches = one ? 1 : b.elements(0, rb - 2);
+    if (one) rows = a.elements() / depth;
+    bool fine = api.desc_create(&out->desc, cuda::BlasCompute::f32, cuda::DataKind::f32) ==
+                BlasStatus::success;
+    const auto layout = [&](cuda::MatrixLayout& to, int64_t across, int64_t down, bool turned) {
+      // A row-major matrix of `down` x `across` is column-major turned.
+      const int64_t first = turned ? down : across, second = turned ? across : down;
+      fine = fine && api.layout_create(&to, made_->kind, static_cast<uint64_t>(first),
+                                       static_cast<uint64_t>(second), first) == BlasStatus::success;
+      const auto count = static_cast<int32_t>(batches);
+      const int64_t step = across * down;
+      if (batches > 1)
+        fine = fine &&
+               api.layout_set(to, cuda::LayoutAttribute::batch_count, &count, sizeof count) ==
+                   BlasStatus::success &&
+               api.layout_set(to, cuda::LayoutAttribute::batch_stride, &step, sizeof step) ==
+                   BlasStatus::success;
+    };
+    layout(out->a, depth, rows, plain.trans_a);
+    layout(out->b, columns, depth, plain.trans_b);
+    layout(out->d, columns, rows, false);
+    const int32_t turn_first = plain.trans_b, turn_second = plain.trans_a;
+    const auto set = [&](cuda::MatmulAttribute attribute, const auto& value) {
+      fine =
+          fine && api.desc_set(out->desc, attribute, &value, sizeof value) == BlasStatus::success;
+    };
+    set(cuda::MatmulAttribute::transpose_a, turn_first);
+    set(cuda::MatmulAttribute::transpose_b, turn_second);
+    set(cuda::MatmulAttribute::epilogue, plain.bias ? with_bias(plain.epilogue) : plain.epilogue);
+    if (plain.bias) set(cuda::MatmulAttribute::bias_type, made_->kind);
+    return fine ? std::move(out) : nullptr;
+  }
+
+  bool choose(const Described& described, cuda::MatmulChoice& choice) const {
+    const cuda::CublasLtApi& api = described.api;
+    cuda::MatmulPreference preference = nullptr;
+    if (api.preference_create(&preference) != BlasStatus::success) return false;
+    const size_t most = kWorkspaceBytes;
+    int found = 0;
+    api.preference_set(preference, cuda::PreferenceAttribute::most_workspace_bytes, &most,
+                       sizeof most);
+    const BlasStatus status =
+        api.heuristic(made_->handle, described.desc, described.b, described.a, described.d,
+                      described.d, preference, 1, &choice, &found);
+    api.preference_destroy(preference);
+    return status == BlasStatus::success && found > 0 && choice.state == BlasStatus::success;
+  }
+
+  std::shared_ptr<const Made> made_;
+};
+
+}  // namespace
+
+Verdict accepts_library_product(const KernelQuery& query) {
+  const auto& report = cuda::device_of(query).tables().cublaslt.report;
+  if (!report.usable()) return no("cuBLASLt " + report.problem);
+  const Node& product = product_of(query.node);
+  if (!product.as<MatMul>() && !product.as<Gemm>()) return no("holds no matrix product");
+  if (!kind_of(product.outs[0]->type.dtype)) return no("element type");
+  if (!plain_of(query.node)) return no("what follows is more than a bias and an activation");
+  if (!product.in[0]->type.ranked() || !product.in[1]->type.ranked())
+    return no("a rank is unknown");
+  const Dims &a = *product.in[0]->type.shape, &b = *product.in[1]->type.shape;
+  const bool batched = a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
+  if (a.size() < 2 || b.size() < 2 || (b.size() != 2 && !batched))
+    return no("batches repeat in an uneven way");
+  return accepts_matmul_cuda(query);
+}
+
+std::unique_ptr<Kernel> prepare_library_product(const KernelQuery& query) {
+  auto made = std::make_shared<Made>();
+  cuda::Device& device = cuda::device_of(query);
+  made->own = prepare_matmul_cuda(query);
+  made->device = device.shared_from_this();
+  made->handle = device.cublaslt();
+  if (!made->handle) return std::move(made->own);
+  const Node& product = product_of(query.node);
+  made->plain = *plain_of(query.node);
+  made->kind = *kind_of(product.outs[0]->type.dtype);
+  made->a = product_source(query, product.in[0]);
+  made->b = product_source(query, product.in[1]);
+  if (made->plain.bias) made->bias = product_source(query, made->plain.bias);
+  return std::make_unique<LibraryKernel>(std::move(made));
+}
+
+}  // namespace dais

@@ -1,0 +1,200 @@
+// Matrix products and what can be written as such: y[z] = epilogue(sum over k of A[z] B[z]). A block
+// of 256 threads makes a tile of 64 x 64 results, each thread 4 x 4 of them in registers, from slices
+// of depth 16 that all load into shared memory; the next slice is fetched while this one is used.
+// What differs between matrices, convolutions and their gradients is where an element of A and B
+// comes from: convolutions never write their columns out. Bound by arithmetic for large sizes.
+//
+// Compiled with: A_TYPE, B_TYPE, Y_TYPE (in memory), LANE (sums), MODE; the epilogue comes before.
+
+#define MODE_MATRICES 0
+#define MODE_CONV 1
+#define MODE_CONV_DATA 2
+#define MODE_CONV_WEIGHTS 3
+
+constexpr int kTile = 64;
+constexpr int kSlice = 16;
+constexpr int kThreads = 256;
+constexpr int kLoads = kTile * kSlice / kThreads;
+
+struct Problem {
+  int32 rows, columns, depth, group;
+  int64 a_row, a_column, b_row, b_column;  // steps of matrices
+  int64 a_batch[6], b_batch[6];
+  uint32 batch_sizes[6];  // the last axis first
+  int32 batch_axes, channels;
+  int32 in[3], out[3], window[3], stride[3], dilation[3], pad[3];
+  int32 taps, in_cells, out_cells, rows_first_a, columns_first_b, unused;
+};
+
+struct Base {
+  const A_TYPE* a;
+  const B_TYPE* b;
+};
+
+__device__ __forceinline__ Base base_of(const Problem& p, const A_TYPE* a, const B_TYPE* b,
+                                        int64 z) {
+#if MODE == MODE_MATRICES
+  uint32 rest = static_cast<uint32>(z);
+  for (int axis = 0; axis < p.batch_axes; ++axis) {
+    const uint32 index = rest % p.batch_sizes[axis];
+    rest /= p.batch_sizes[axis];
+    a += index * p.a_batch[axis];
+    b += index * p.b_batch[axis];
+  }
+  return {a, b};
+#elif MODE == MODE_CONV
+  return {a + (z % p.group) * p.rows * p.depth, b + z * p.channels * p.in_cells};
+#elif MODE == MODE_CONV_DATA
+  return {a + (z % p.group) * p.depth * p.rows, b + z * (p.depth / p.taps) * p.out_cells};
+#else
+  return {a + z * p.rows * p.out_cells, b + z * p.channels * p.in_cells};
+#endif
+}
+
+/// Where a window's cell `tap` at position `at` reads, as a cell of the input; -1: in the padding.
+__device__ __forceinline__ int32 input_cell(const Problem& p, int32 tap, int32 at) {
+  int32 cell = 0, scale = 1;
+#pragma unroll
+  for (int axis = 2; axis >= 0; --axis) {
+    const int32 t = tap % p.window[axis], o = at % p.out[axis];
+    tap /= p.window[axis];
+    at /= p.out[axis];
+    const int32 i = o * p.stride[axis] + t * p.dilation[axis] - p.pad[axis];
+    if (i < 0 || i >= p.in[axis]) return -1;
+    cell += i * scale;
+    scale *= p.in[axis];
+  }
+  return cell;
+}
+
+/// At which position a window's cell `tap` reads input cell `at`; -1: at none.
+__device__ __forceinline__ int32 output_cell(const Problem& p, int32 tap, int32 at) {
+  int32 cell = 0, scale = 1;
+#pragma unroll
+  for (int axis = 2; axis >= 0; --axis) {
+    const int32 t = tap % p.window[axis], i = at % p.in[axis];
+    tap /= p.window[axis];
+    at /= p.in[axis];
+    const int32 from = i + p.pad[axis] - t * p.dilation[axis];
+    if (from < 0 || from % p.stride[axis] != 0) return -1;
+    const int32 o = from / p.stride[axis];
+    if (o >= p.out[axis]) return -1;
+    cell += o * scale;
+    scale *= p.out[axis];
+  }
+  return cell;
+}
+
+__device__ __forceinline__ LANE load_a(const Problem& p, const A_TYPE* a, int32 row, int32 k) {
+  if (row >= p.rows || k >= p.depth) return 0;
+#if MODE == MODE_MATRICES
+  return widen<LANE>(a[row * p.a_row + k * p.a_column]);
+#elif MODE == MODE_CONV
+  return widen<LANE>(a[static_cast<int64>(row) * p.depth + k]);
+#elif MODE == MODE_CONV_DATA
+  const int32 filter = k / p.taps, tap = k % p.taps;
+  return widen<LANE>(a[(static_cast<int64>(filter) * p.rows + row) * p.taps + tap]);
+#else
+  const int32 image = k / p.out_cells, at = k % p.out_cells;
+  const int64 plane = static_cast<int64>(image) * p.group * p.rows + row;
+  return widen<LANE>(a[plane * p.out_cells + at]);
+#endif
+}
+
+__device__ __forceinline__ LANE load_b(const Problem& p, const B_TYPE* b, int32 k, int32 column) {
+  if (column >= p.columns || k >= p.depth) return 0;
+#if MODE == MODE_MATRICES
+  return widen<LANE>(b[k * p.b_row + column * p.b_column]);
+#elif MODE == MODE_CONV
+  const int32 channel = k / p.taps, cell = input_cell(p, k % p.taps, column);
+  return cell < 0 ? LANE(0) : widen<LANE>(b[static_cast<int64>(channel) * p.in_cells + cell]);
+#elif MODE == MODE_CONV_DATA
+  const int32 filter = k / p.taps, cell = output_cell(p, k % p.taps, column);
+  return cell < 0 ? LANE(0) : widen<LANE>(b[static_cast<int64>(filter) * p.out_cells + cell]);
+#else
+  const int32 image = k / p.out_cells, channel = column / p.taps;
+  const int32 cell = input_cell(p, column % p.taps, k % p.out_cells);
+  const int64 plane = static_cast<int64>(image) * p.group * p.channels + channel;
+  return cell < 0 ? LANE(0) : widen<LANE>(b[plane * p.in_cells + cell]);
+#endif
+}
+
+// Neighbouring threads load neighbouring addresses: which of the two axes of a slice that is depends
+// on how the matrix lies.
+__device__ __forceinline__ int2 place_in_slice(int load, int along_depth) {
+  const int at = load * kThreads + threadIdx.x;
+  return along_depth ? make_int2(at / kSlice, at % kSlice) : make_int2(at % kTile, at / kTile);
+}
+
+__device__ __forceinline__ void fetch(const Problem& p, const Base& base, int32 row, int32 column,
+                                      int32 k, LANE (&a)[kLoads], LANE (&b)[kLoads]) {
+#pragma unroll
+  for (int i = 0; i < kLoads; ++i) {
+    const int2 left = place_in_slice(i, !p.rows_first_a);
+    const int2 right = place_in_slice(i, !p.columns_first_b);
+    a[i] = load_a(p, base.a, row + left.x, k + left.y);
+    b[i] = load_b(p, base.b, k + right.y, column + right.x);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) product(Problem p, Epilogue epilogue,
+                                                          const A_TYPE* a, const B_TYPE* b,
+                                                          Y_TYPE* y) {
+  __shared__ LANE left[kSlice][kTile + 4];
+  __shared__ LANE right[kSlice][kTile + 4];
+  const uint32 tiles_down = (p.rows + kTile - 1) / kTile;
+  const uint32 tiles_across = (p.columns + kTile - 1) / kTile;
+  const uint32 tiles = tiles_down * tiles_across;
+  const int64 z = blockIdx.x / tiles;
+  const uint32 tile = blockIdx.x % tiles;
+  const int32 row = tile / tiles_across * kTile, column = tile % tiles_across * kTile;
+  const int down = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
+  const Base base = base_of(p, a, b, z);
+
+  LANE sums[4][4] = {};
+  LANE next_a[kLoads], next_b[kLoads];
+  fetch(p, base, row, column, 0, next_a, next_b);
+  for (int32 k = 0; k < p.depth; k += kSlice) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int2 to_left = place_in_slice(i, !p.rows_first_a);
+      const int2 to_right = place_in_slice(i, !p.columns_first_b);
+      left[to_left.y][to_left.x] = next_a[i];
+      right[to_right.y][to_right.x] = next_b[i];
+    }
+    __syncthreads();
+    if (k + kSlice < p.depth) fetch(p, base, row, column, k + kSlice, next_a, next_b);
+#pragma unroll
+    for (int d = 0; d < kSlice; ++d) {
+      LANE x[4], w[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        x[i] = left[d][down + i];
+        w[i] = right[d][across + i];
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sums[i][j] += x[i] * w[j];
+    }
+    __syncthreads();
+  }
+
+#if MODE == MODE_CONV || MODE == MODE_CONV_DATA
+  const int64 batch = z / p.group, first_row = z % p.group * p.rows;
+#else
+  const int64 batch = z, first_row = 0;
+#endif
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int32 r = row + down + i;
+    if (r >= p.rows) continue;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int32 c = column + across + j;
+      if (c < p.columns)
+        y[(z * p.rows + r) * p.columns + c] =
+            narrow<Y_TYPE>(epilogue.apply(sums[i][j], batch, first_row + r, c));
+    }
+  }
+}
