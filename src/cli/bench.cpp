@@ -66,6 +66,7 @@ Session start(const Options& options, Timing& timing, std::vector<Datum>& inputs
   inputs = make_inputs(model, options.inputs);
   begin = steady_seconds();
   Session session(compile(std::move(model.graph), options.compile()).plan);
+  warn_about(session.plan());
   timing.compile = taken("compile");
   std::vector<StepTime> profile;
   begin = steady_seconds();

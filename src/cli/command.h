@@ -15,6 +15,7 @@ void add_bench(Program& program);
 void add_convert(Program& program);
 void add_compare(Program& program);
 void add_data(Program& program);
+void add_devices(Program& program);
 void add_eval(Program& program);
 void add_explain(Program& program);
 void add_export(Program& program);

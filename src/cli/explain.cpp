@@ -22,12 +22,23 @@ std::string body_text(const Node& node) {
   return out.empty() ? "" : " {" + out + "}";
 }
 
+const char* kernel_name(const Step& step) {
+  if (step.place == Place::upload) return "to the device";
+  if (step.place == Place::download) return "to the CPU";
+  return step.row ? step.row->name.data() : "reference";
+}
+
+const char* place_name(const Step& step) {
+  return step.place == Place::host ? "cpu" : step.place == Place::device ? "device" : "copy";
+}
+
 void print_steps(const Plan& plan) {
-  std::printf("\n%5s  %-24s %-26s %-10s %s\n", "step", "op", "kernel", "sizes", "node");
+  std::printf("\n%5s  %-24s %-26s %-7s %-10s %s\n", "step", "op", "kernel", "place", "sizes",
+              "node");
   for (size_t i = 0; i < plan.steps().size(); ++i) {
     const Step& step = plan.steps()[i];
-    std::printf("%5zu  %-24s %-26s %-10s %s -> %s%s\n", i, std::string(step.node->op->name).c_str(),
-                step.row ? std::string(step.row->name).c_str() : "reference",
+    std::printf("%5zu  %-24s %-26s %-7s %-10s %s -> %s%s\n", i,
+                std::string(step.node->op->name).c_str(), kernel_name(step), place_name(step),
                 step.bound_early ? "bound" : "running", step.node->name.c_str(),
                 step.node->outs[0]->type.text().c_str(), body_text(*step.node).c_str());
     for (const auto& [row, reason] : step.refusals)
@@ -47,12 +58,14 @@ json to_json(const Compiled& compiled) {
   for (const Step& step : compiled.plan->steps()) {
     json row{{"node", step.node->name},
              {"op", step.node->op->name},
-             {"kernel", step.row ? step.row->name : "reference"},
+             {"kernel", kernel_name(step)},
+             {"place", place_name(step)},
              {"output", step.node->outs[0]->type.text()},
              {"bound_early", step.bound_early}};
     for (const auto& [name, reason] : step.refusals) row["refused"][name] = reason;
     out["steps"].push_back(std::move(row));
   }
+  for (const std::string& warning : compiled.plan->warnings()) out["warnings"].push_back(warning);
   return out;
 }
 
@@ -72,6 +85,11 @@ void explain(const RunOptions& options, int passes_until, bool text) {
   }
   print_passes(compiled.passes);
   print_steps(*compiled.plan);
+  const Plan& plan = *compiled.plan;
+  if (plan.device_constants())
+    std::printf("\nconstants on %s: %.1f MiB\n", plan.options().backend->name().c_str(),
+                static_cast<double>(plan.device_constants()->bytes()) / (1 << 20));
+  for (const std::string& warning : plan.warnings()) std::printf("warning: %s\n", warning.c_str());
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
     dais::cli::add_run(program);
     dais::cli::add_verify(program);
     dais::cli::add_explain(program);
+    dais::cli::add_devices(program);
     dais::cli::add_bench(program);
     dais::cli::add_compare(program);
     dais::cli::add_train(program);

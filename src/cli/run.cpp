@@ -98,6 +98,7 @@ void run(const RunOptions& options, const std::string& folder) {
   // Passes may rename; the outputs keep the file's names and types.
   const auto original = model.graph->clone();
   Session session(compile(std::move(model.graph), options.compile()).plan);
+  warn_about(session.plan());
   const auto& results = session.run(inputs);
   if (!folder.empty()) std::filesystem::create_directories(folder);
   std::map<std::string, int> used;

@@ -6,7 +6,28 @@ CompileOptions RunOptions::compile() const {
   CompileOptions out;
   out.optimize = optimize_from_name(optimize);
   out.threads = threads;
+  out.backend = open_device(device);
   return out;
+}
+
+void add_device_option(CLI::App& command, std::string& device) {
+  command
+      .add_option(
+          "--device", device,
+          "Where to run: cpu, gpu or gpu:N, emulated (GPU kernels on the CPU; no hardware), "
+          "or auto (a GPU when there is one)")
+      ->capture_default_str();
+}
+
+std::shared_ptr<Backend> open_device(const std::string& name) {
+  DeviceChoice choice = choose_device(name);
+  if (name == "auto") std::fprintf(stderr, "dais: runs on %s\n", choice.text.c_str());
+  return std::move(choice.backend);
+}
+
+void warn_about(const Plan& plan) {
+  for (const std::string& warning : plan.warnings())
+    std::fprintf(stderr, "dais: warning: %s\n", warning.c_str());
 }
 
 void add_run_options(CLI::App& command, RunOptions& options) {
@@ -20,6 +41,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   command.add_option("--threads", options.threads, "Threads to use; 0: all usable cores")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  add_device_option(command, options.device);
   command.add_flag("--json", options.json, "Print JSON");
 }
 

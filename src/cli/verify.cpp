@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "cli/command.h"
+#include "cli/run_options.h"
 #include "cli/test_case.h"
 
 namespace dais::cli {
@@ -14,7 +15,7 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> folders;
-  std::string cases, filter, skip, optimize = "full";
+  std::string cases, filter, skip, optimize = "full", device = "cpu";
   CaseOptions run;
   bool json = false;
 };
@@ -102,6 +103,7 @@ void print(const Outcome& outcome, const Options& options) {
 
 void verify(Program& program, Options& options) {
   options.run.compile.optimize = optimize_from_name(options.optimize);
+  options.run.compile.backend = open_device(options.device);
   auto tests = find_cases(options.folders, options.cases);
   if (!options.filter.empty()) {
     const std::regex pattern(options.filter);
@@ -172,6 +174,7 @@ void add_verify(Program& program) {
                       "the one on file");
   command->add_option("--optimize", options->optimize, "Passes to run: off, portable or full")
       ->capture_default_str();
+  add_device_option(*command, options->device);
   command->add_option("--threads", options->run.compile.threads,
                       "Threads to use; 0: all usable cores");
   command->add_option("--runs", options->run.runs, "Run each model so often; compare the last")
