@@ -22,6 +22,7 @@ void add_export(Program& program);
 void add_inspect(Program& program);
 void add_new(Program& program);
 void add_predict(Program& program);
+void add_replay(Program& program);
 void add_run(Program& program);
 void add_simulate(Program& program);
 void add_train(Program& program);

@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
     dais::cli::add_eval(program);
     dais::cli::add_predict(program);
     dais::cli::add_export(program);
+    dais::cli::add_replay(program);
     dais::cli::add_simulate(program);
     dais::cli::add_convert(program);
     dais::cli::add_data(program);

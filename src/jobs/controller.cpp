@@ -20,6 +20,20 @@ ProjectRequest named_project(const std::string& name) {
   return project;
 }
 
+// Why the last attempt was told to stop: a cancellation stands whatever followed it, and to hold or
+// release a job is no reason.
+std::string stop_reason(const std::vector<EventRow>& events) {
+  std::string reason;
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    if (event->kind == phase_name(Phase::starting)) break;
+    if (event->kind != phase_name(Phase::stopping)) continue;
+    if (event->detail.starts_with("cancelled")) return event->detail;
+    const bool a_hold = event->detail == "held" || event->detail == "released";
+    if (reason.empty() && !a_hold) reason = event->detail;
+  }
+  return reason;
+}
+
 [[noreturn]] void refuse(const std::vector<std::string>& problems, const std::string& where) {
   std::string all;
   for (const std::string& problem : problems) all += (all.empty() ? "" : "; ") + problem;
@@ -33,9 +47,10 @@ Controller::Controller(Options options)
       now_s_(options_.clock()),
       store_((options_.folder / "jobs.sqlite").string()),
       runner_(options_.folder),
-      snapshot_(options_.policy) {
-  snapshot_.advance(now_s_);
-  snapshot_.add_host(options_.machine);
+      snapshot_(options_.policy),
+      journal_(snapshot_, options_.folder / "cycles", options_.policy) {
+  journal_.advance(now_s_);
+  journal_.add_host(options_.machine);
   recover();
 }
 
@@ -158,14 +173,13 @@ void Controller::adopt(Entry& entry) {
   }
   entry.placement = placement_from_text(entry.row.placement);
   enqueue(entry);
-  snapshot_.start(entry.queued, entry.placement, Standing::normal);
+  journal_.start(entry.queued, entry.placement, Standing::normal);
   active_.insert(entry.row.id);
   if (entry.row.phase == Phase::starting) {
     move({{entry.row.id, Phase::running, "taken up"}});
   } else if (entry.row.phase == Phase::stopping) {
-    snapshot_.preempt(entry.queued);
-    const auto events = store_.events_of(entry.row.id);
-    const std::string& reason = events.back().detail;
+    journal_.preempt(entry.queued);
+    const std::string reason = stop_reason(store_.events_of(entry.row.id));
     entry.stop_reason = reason;
     entry.afterwards = reason.starts_with("cancelled")    ? Afterwards::cancel
                        : reason.starts_with("time limit") ? Afterwards::fail
@@ -190,11 +204,11 @@ Project Controller::governed(const ProjectRequest& project) const {
 void Controller::add_to_snapshot(const ProjectRequest& project) {
   const auto found = projects_.find(project.name);
   if (found != projects_.end()) {
-    snapshot_.set_project(found->second.first, governed(project));
+    journal_.set_project(found->second.first, governed(project));
     found->second.second = project;
     return;
   }
-  const ProjectId id = snapshot_.add_project(governed(project));
+  const ProjectId id = journal_.add_project(governed(project));
   projects_[project.name] = {id, project};
 }
 
@@ -233,7 +247,7 @@ void Controller::enqueue(Entry& entry) {
                 entry.request.preemptible};
   spec.time_limit_s = entry.request.time_limit_s;
   spec.min_run_s = entry.request.min_run_s;
-  entry.queued = snapshot_.submit(std::make_shared<const JobSpec>(std::move(spec)));
+  entry.queued = journal_.submit(std::make_shared<const JobSpec>(std::move(spec)));
   by_queued_[entry.queued] = entry.row.id;
   changed_ = true;
 }
@@ -270,7 +284,7 @@ void Controller::enqueue_ready() {
 void Controller::end_waiting(Entry& entry, Phase phase, const std::string& reason) {
   move({{entry.row.id, phase, reason}});
   if (entry.queued) {
-    snapshot_.end(entry.queued, false);
+    journal_.end(entry.queued, false);
     by_queued_.erase(entry.queued);
   }
   notify(entry);
@@ -281,7 +295,7 @@ void Controller::stop_attempt(Entry& entry, Afterwards afterwards, const std::st
   if (entry.row.phase != Phase::stopping) {
     move({{entry.row.id, Phase::stopping, reason}});
     if (snapshot_.jobs().at(entry.queued).state == JobState::running) {
-      snapshot_.preempt(entry.queued);
+      journal_.preempt(entry.queued);
     }
     entry.deadline_s = now_s_ + entry.request.grace_s;
     runner_.signal(attempt_of(entry), entry.request.tasks, SIGTERM);
@@ -310,7 +324,7 @@ void Controller::pause(int64_t job, const std::string& by) {
       stop_attempt(found, Afterwards::hold, "paused by " + by);
     }
   } else if (found.queued) {
-    snapshot_.end(found.queued, false);
+    journal_.end(found.queued, false);
     by_queued_.erase(found.queued);
     found.queued = 0;
     changed_ = true;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "jobs/decision.h"
+#include "jobs/journal.h"
 #include "jobs/runner.h"
 #include "jobs/store.h"
 
@@ -84,8 +84,8 @@ class Controller {
   /// Looks at what ended, decides, starts and stops. Returns in how many seconds it must be called
   /// again; infinite when only calls and the ends of processes matter.
   double step();
-  /// Readable when a process of a job has ended; changes with every step.
-  std::vector<int> ends() const;
+  /// Descriptors that become readable when a process of a job ends that ran at the last step.
+  const std::vector<int>& ends() const { return awaited_; }
 
  private:
   enum class Afterwards { nothing, wait, hold, cancel, fail };
@@ -139,11 +139,12 @@ class Controller {
   Store store_;
   Runner runner_;
   Snapshot snapshot_;
+  Journal journal_;  // every change of the snapshot goes through it
   std::map<std::string, std::pair<ProjectId, ProjectRequest>> projects_;
   std::map<int64_t, Entry> open_;  // jobs that have not ended
   std::map<JobId, int64_t> by_queued_;
   std::set<int64_t> active_;  // those with an attempt
-  std::map<int64_t, std::set<int64_t>> dependents_;
+  std::vector<int> awaited_;
   bool changed_ = true;  // since the last decision
   double logs_minded_s_ = 0;
   double stand_by_s_ = 0;  // when the runner makes ready for the next start

@@ -70,15 +70,6 @@ void Controller::unwatch(Entry& entry) {
   entry.watched.clear();
 }
 
-std::vector<int> Controller::ends() const {
-  std::vector<int> out;
-  for (const int64_t id : active_) {
-    const Entry& entry = open_.at(id);
-    out.insert(out.end(), entry.watched.begin(), entry.watched.end());
-  }
-  return out;
-}
-
 // ---- Ends
 
 void Controller::look_at_ends() {
@@ -122,12 +113,12 @@ Transition Controller::verdict(Entry& entry, const AttemptOutcome& outcome) cons
 void Controller::leave_place(Entry& entry, const Transition& transition) {
   if (transition.to == Phase::waiting && !transition.failure && !entry.row.held) {
     if (snapshot_.jobs().at(entry.queued).state == JobState::running) {
-      snapshot_.preempt(entry.queued);
+      journal_.preempt(entry.queued);
     }
-    snapshot_.stopped(entry.queued);
+    journal_.stopped(entry.queued);
     return;
   }
-  snapshot_.end(entry.queued, transition.to == Phase::completed);
+  journal_.end(entry.queued, transition.to == Phase::completed);
   by_queued_.erase(entry.queued);
   entry.queued = 0;
 }
@@ -240,13 +231,13 @@ void Controller::book(const Decision& decision, Moves& moves, std::vector<int64_
 }
 
 void Controller::decide_and_apply() {
-  const Decision decision = decide(snapshot_, options_.policy);
+  const Decision decision = journal_.decide(options_.policy);
   if (decision.empty()) return;
   Moves moves;
   std::vector<int64_t> starts;
   book(decision, moves, starts);
   move(moves);
-  apply(snapshot_, decision);
+  journal_.apply(decision);
   changed_ = changed_ || decision.more;
   for (const Preemption& preemption : decision.preempt) {
     Entry& victim = open_.at(by_queued_.at(preemption.victim));
@@ -288,7 +279,7 @@ void Controller::launch(Entry& entry) {
   } catch (const Error& error) {
     // A program that is not there now is not there in a second: no retry.
     move({{id, Phase::failed, error.what(), {}, 0, 0, true}});
-    snapshot_.end(entry.queued, false);
+    journal_.end(entry.queued, false);
     by_queued_.erase(entry.queued);
     active_.erase(id);
     runner_.clean_up(attempt_of(entry));
@@ -299,7 +290,7 @@ void Controller::launch(Entry& entry) {
 
 double Controller::step() {
   now_s_ = std::max(now_s_, options_.clock());
-  snapshot_.advance(now_s_);
+  journal_.advance(now_s_);
   look_at_ends();
   mind_deadlines();
   mind_logs();
@@ -315,6 +306,7 @@ double Controller::step() {
     stand_by_s_ = never;
     next = snapshot_.next_change_s() - now_s_;
   }
+  awaited_.clear();
   for (const auto& [id, entry] : open_) {
     next = std::min(next, entry.deadline_s - now_s_);
     if (entry.row.phase == Phase::waiting && entry.row.ready_s > now_s_) {
@@ -326,7 +318,11 @@ double Controller::step() {
     }
     for (const int fd : entry.watched) {
       pollfd ready{fd, POLLIN, 0};
-      if (poll(&ready, 1, 0) == 1) next = std::min(next, shim_poll_s);
+      if (poll(&ready, 1, 0) == 1) {
+        next = std::min(next, shim_poll_s);
+      } else {
+        awaited_.push_back(fd);
+      }
     }
   }
   if (!active_.empty()) next = std::min(next, logs_every_s);

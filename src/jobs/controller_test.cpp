@@ -231,6 +231,34 @@ TEST_F(ControllerTest, AnotherControllerTakesUpWhatRuns) {
   EXPECT_EQ(text_of("runs"), "one\nlate\n");
 }
 
+TEST_F(ControllerTest, ACancellationStandsWhateverFollowsIt) {
+  JobRequest request = script("trap '' TERM; echo up > up; while :; do sleep 0.05; done");
+  request.grace_s = 60;
+  const int64_t job = submit(request);
+  ASSERT_TRUE(run_until([this] { return text_of("up") == "up\n"; }));
+  controller_->cancel(job, "somebody");
+  controller_->pause(job, "another");
+  controller_->resume(job, "another");
+  open();
+  EXPECT_EQ(phase(job), Phase::stopping);
+  // The new controller knows that it was cancelled; the grace begins anew.
+  EXPECT_NE(controller_->why(job).find("cancelled by somebody"), std::string::npos);
+  kill(-controller_->runner().processes({job, 1}, 1).at(0).pid, SIGKILL);
+  ASSERT_TRUE(reaches(job, Phase::cancelled));
+}
+
+TEST_F(ControllerTest, WhatItDecidedCanBeDecidedAgain) {
+  std::vector<int64_t> jobs;
+  for (int i = 0; i < 6; ++i) jobs.push_back(submit(script("sleep 0.05", 2)));
+  JobRequest urgent = script("true", 4);
+  urgent.priority = 10;
+  jobs.push_back(submit(urgent));
+  for (const int64_t job : jobs) ASSERT_TRUE(reaches(job, Phase::completed));
+  const ReplayReport report = replay(latest_journal(folder_));
+  EXPECT_GE(report.starts, 7);
+  EXPECT_EQ(report.differing, 0) << report.first_difference;
+}
+
 TEST_F(ControllerTest, ASubmissionNamesAllItsProblems) {
   JobRequest request = script("true", 0.5);
   request.project = "defualt";

@@ -47,7 +47,7 @@ class Cycle {
   Snapshot now_;
   const Policy& policy_;
   JobId watched_;
-  Reason reason_{Refusal::not_tried, {}};
+  Reason reason_{Refusal::not_tried, {}, {}};
   Decision decision_;
   Victims victims_;
   std::vector<double> fairness_;     // by ProjectId

@@ -110,11 +110,7 @@ void Daemon::serve_requests() {
 
 void Daemon::wait(double seconds) const {
   std::vector<pollfd> watched = {{wake_, POLLIN, 0}};
-  // Ends that were seen already would wake it at once for ever: step() told when to look again.
-  for (const int fd : controller_.ends()) {
-    pollfd one{fd, POLLIN, 0};
-    if (poll(&one, 1, 0) == 0) watched.push_back(one);
-  }
+  for (const int fd : controller_.ends()) watched.push_back({fd, POLLIN, 0});
   const int limit_ms =
       seconds > 3600 ? 3'600'000 : static_cast<int>(std::ceil(std::max(0.0, seconds) * 1000));
   poll(watched.data(), watched.size(), limit_ms);

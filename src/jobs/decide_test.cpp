@@ -284,6 +284,29 @@ TEST(JobsDecide, OldJobsBecomeTenuredAndKeepTheirPlace) {
   EXPECT_EQ(m.snapshot.tenured_gpu_milli(), 4 * whole_gpu);
 }
 
+TEST(JobsDecide, ForecastsAStartFromWhatRuns) {
+  Machine m("fifo", 1);
+  const ProjectId p = m.project();
+  auto limited = std::make_shared<JobSpec>();
+  limited->project = p;
+  limited->shape = {8, {whole_gpu, 0, 0}, true};
+  limited->time_limit_s = 100;
+  const JobId running = m.snapshot.submit(limited);
+  m.settle();
+  ASSERT_TRUE(m.running(running));
+  const JobId next = m.submit(p, 4), later = m.submit(p, 8);
+  m.pass_time(40);
+  const Reason reason = why(m.snapshot, m.policy, next);
+  ASSERT_TRUE(reason.expected_wait_s);
+  // Half of such jobs end within what is left of the limit, or the limit does it.
+  EXPECT_LE(*reason.expected_wait_s, 60);
+  EXPECT_GT(*reason.expected_wait_s, 0);
+  EXPECT_NE(reason.text.find("expected to start in about"), std::string::npos) << reason.text;
+  // The four ahead of it and its own eight are more than runs.
+  EXPECT_FALSE(why(m.snapshot, m.policy, m.submit(p, 8)).expected_wait_s);
+  EXPECT_TRUE(why(m.snapshot, m.policy, later).expected_wait_s);
+}
+
 TEST(JobsDecide, SaysWhatCanNeverRun) {
   Machine m("default", 2);
   const ProjectId p = m.project();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,8 @@ enum class Refusal {
 
 struct Reason {
   Refusal refusal = Refusal::none;
-  std::string text;  ///< one line for people
+  std::string text;                            ///< one line for people
+  std::optional<double> expected_wait_s = {};  ///< until it may be expected to start; forecast.h
 };
 
 /// What a job waits for, found by deciding again while watching that job.
