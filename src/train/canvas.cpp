@@ -1,9 +1,8 @@
 #include <png.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstdlib>
+#include <map>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -11,31 +10,6 @@
 
 namespace dais::train {
 namespace {
-
-/// Glyphs of 3 x 5 cells, row by row from the top, left cell highest: five octal digits each.
-struct Glyph {
-  char character;
-  uint32_t rows;
-};
-constexpr Glyph kGlyphs[] = {
-    {'0', 075557}, {'1', 026227}, {'2', 071747}, {'3', 071717}, {'4', 055711}, {'5', 074717},
-    {'6', 074757}, {'7', 071111}, {'8', 075757}, {'9', 075717}, {'A', 075755}, {'B', 065656},
-    {'C', 074447}, {'D', 065556}, {'E', 074647}, {'F', 074644}, {'G', 074557}, {'H', 055755},
-    {'I', 072227}, {'J', 011157}, {'K', 055655}, {'L', 044447}, {'M', 057755}, {'N', 065555},
-    {'O', 075557}, {'P', 075744}, {'Q', 075571}, {'R', 065655}, {'S', 074717}, {'T', 072222},
-    {'U', 055557}, {'V', 055552}, {'W', 055775}, {'X', 055255}, {'Y', 055222}, {'Z', 071247},
-    {'.', 000002}, {'-', 000700}, {'%', 051245}, {'/', 011244}, {':', 002020}, {'+', 002720},
-    {'(', 024442}, {')', 021112}, {'_', 000007}, {',', 000024},
-};
-
-uint32_t glyph(char character) {
-  const char capital = static_cast<char>(std::toupper(static_cast<unsigned char>(character)));
-  for (const Glyph& entry : kGlyphs)
-    if (entry.character == capital) return entry.rows;
-  return 0;
-}
-
-constexpr int kGlyphWidth = 3, kGlyphHeight = 5;
 
 struct PngBytes {
   std::string bytes;
@@ -56,40 +30,66 @@ Canvas::Canvas(int width, int height)
       height_(height),
       pixels_(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 255) {}
 
-void Canvas::dot(int x, int y, uint32_t colour) {
-  if (x < 0 || y < 0 || x >= width_ || y >= height_) return;
+namespace {
+
+double distance(const Point& p, const Point& a, const Point& b) {
+  const double dx = b[0] - a[0], dy = b[1] - a[1], length = dx * dx + dy * dy;
+  double part = length > 0 ? ((p[0] - a[0]) * dx + (p[1] - a[1]) * dy) / length : 0;
+  part = std::clamp(part, 0.0, 1.0);
+  return std::hypot(p[0] - a[0] - part * dx, p[1] - a[1] - part * dy);
+}
+
+}  // namespace
+
+void Canvas::blend(int x, int y, uint32_t colour, double share) {
   uint8_t* at =
       &pixels_[(static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x)) * 3];
-  for (int channel = 0; channel < 3; ++channel)
-    at[channel] = static_cast<uint8_t>(colour >> (16 - 8 * channel));
-}
-
-void Canvas::line(double x0, double y0, double x1, double y1, uint32_t colour, int thickness) {
-  const double length = std::max({std::fabs(x1 - x0), std::fabs(y1 - y0), 1.0});
-  const int steps = static_cast<int>(std::ceil(length));
-  for (int i = 0; i <= steps; ++i) {
-    const double part = static_cast<double>(i) / steps;
-    const int x = static_cast<int>(std::lround(x0 + (x1 - x0) * part));
-    const int y = static_cast<int>(std::lround(y0 + (y1 - y0) * part));
-    for (int dy = 0; dy < thickness; ++dy)
-      for (int dx = 0; dx < thickness; ++dx) dot(x + dx, y + dy, colour);
+  for (int channel = 0; channel < 3; ++channel) {
+    const double ink = static_cast<uint8_t>(colour >> (16 - 8 * channel));
+    at[channel] = static_cast<uint8_t>(std::lround(at[channel] + (ink - at[channel]) * share));
   }
 }
 
-void Canvas::text(int x, int y, const std::string& text, uint32_t colour, int scale) {
-  for (const char character : text) {
-    const uint32_t rows = glyph(character);
-    for (int row = 0; row < kGlyphHeight * scale; ++row)
-      for (int column = 0; column < kGlyphWidth * scale; ++column) {
-        const int bit = (kGlyphHeight - 1 - row / scale) * 3 + (kGlyphWidth - 1 - column / scale);
-        if (rows >> bit & 1) dot(x + column, y + row, colour);
+void Canvas::path(const Stroke& points, uint32_t colour, double thickness) {
+  if (points.empty()) return;
+  // How much of each pixel the path covers, so that its parts do not darken one another.
+  std::map<std::pair<int, int>, double> covered;
+  const double reach = thickness / 2 + 1;
+  for (size_t i = 0; i < std::max<size_t>(1, points.size() - 1); ++i) {
+    const Point &a = points[i], &b = points[std::min(i + 1, points.size() - 1)];
+    const auto range = [&](size_t axis, int limit) {
+      const double low = std::min(a[axis], b[axis]), high = std::max(a[axis], b[axis]);
+      return std::pair{std::max(0, static_cast<int>(low - reach)),
+                       std::min(limit - 1, static_cast<int>(high + reach))};
+    };
+    const auto [left, right] = range(0, width_);
+    const auto [top, bottom] = range(1, height_);
+    for (int y = top; y <= bottom; ++y)
+      for (int x = left; x <= right; ++x) {
+        const double share = thickness / 2 + 0.5 - distance({x + 0.5, y + 0.5}, a, b);
+        if (share <= 0) continue;
+        double& now = covered[{y, x}];
+        now = std::max(now, std::min(share, 1.0));
       }
-    x += (kGlyphWidth + 1) * scale;
+  }
+  for (const auto& [place, share] : covered) blend(place.second, place.first, colour, share);
+}
+
+void Canvas::text(int x, int base, const std::string& words, uint32_t colour, double thickness) {
+  for (const char character : words) {
+    const Glyph shape = glyph(character);
+    for (Stroke stroke : shape.strokes) {
+      for (Point& point : stroke) point = {x + 0.5 + point[0], base - 0.5 - point[1]};
+      path(stroke, colour, thickness);
+    }
+    x += shape.advance;
   }
 }
 
-int Canvas::text_width(const std::string& text, int scale) {
-  return static_cast<int>(text.size()) * (kGlyphWidth + 1) * scale;
+int Canvas::text_width(const std::string& words) {
+  int out = 0;
+  for (const char character : words) out += glyph(character).advance;
+  return out;
 }
 
 void Canvas::write_png(const std::filesystem::path& path) const {

@@ -13,9 +13,12 @@ namespace dais::train {
 namespace {
 
 constexpr int kWidth = 860, kHeight = 300;
-constexpr int kLeft = 84, kRight = 20, kTop = 44, kBottom = 40;
-constexpr int kTicks = 4;
-constexpr uint32_t kInk = 0x333333, kGrid = 0xDDDDDD;
+constexpr int kLeft = 76, kRight = 28, kTop = 42, kBottom = 46;
+constexpr uint32_t kInk = 0x333333, kGrid = 0xE4E4E4, kAxis = 0x888888;
+constexpr double kRoom = 0.04;        // of the height, above and below the curves
+constexpr size_t kMarkedPoints = 40;  // curves of so few points show each one
+
+enum class Side { left, middle, right };  // where text stands from its place
 
 double plot_width() { return kWidth - kLeft - kRight; }
 double plot_height() { return kHeight - kTop - kBottom; }
@@ -33,106 +36,200 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-/// Places in pixels of what a chart shows, for any way of drawing.
-template <typename Line, typename Text, typename Path>
-void draw(const Chart& chart, double top, Line&& line, Text&& text, Path&& path) {
-  const Frame frame(chart);
-  const double bottom = top + kHeight - kBottom;
-  for (int i = 0; i <= kTicks; ++i) {
-    const double part = static_cast<double>(i) / kTicks;
-    const double y = bottom - part * plot_height(), x = kLeft + part * plot_width();
-    line(kLeft, y, kWidth - kRight, y, kGrid);
-    line(x, top + kTop, x, bottom, kGrid);
-    text(kLeft - 8, y, short_number(frame.y_low + part * (frame.y_high - frame.y_low)), kInk, 1);
-    text(x, bottom + 14, short_number(frame.x_low + part * (frame.x_high - frame.x_low)), kInk, 0);
-  }
-  text(kLeft, top + 12, chart.title, kInk, -1);
-  text(kWidth - kRight, bottom + 30, chart.x_label, kInk, 1);
-  double key = kLeft;
-  for (size_t i = 0; i < chart.curves.size(); ++i) {
-    const Curve& curve = chart.curves[i];
-    text(key, top + 32, curve.name, curve_colour(i), -1);
-    key += 8.0 * static_cast<double>(curve.name.size()) + 20;
-    std::vector<std::pair<double, double>> points;
-    for (size_t k = 0; k < curve.x.size(); ++k) {
-      if (std::isfinite(curve.x[k]) && std::isfinite(curve.y[k])) {
-        points.emplace_back(kLeft + frame.across(curve.x[k]) * plot_width(),
-                            bottom - frame.up(curve.y[k]) * plot_height());
-        continue;
-      }
-      path(points, curve_colour(i));
-      points.clear();
-    }
-    path(points, curve_colour(i));
-  }
-}
+/// A way of drawing: PNG or SVG.
+class Pen {
+ public:
+  virtual ~Pen() = default;
+  virtual void path(const Stroke& points, uint32_t colour, double thickness) = 0;
+  virtual void dot(const Point& at, uint32_t colour, double thickness) = 0;
+  /// From, about or up to x, on a base line.
+  virtual void text(double x, double base, const std::string& words, uint32_t colour, Side side,
+                    bool bold = false) = 0;
+};
 
-std::string svg_body(const Chart& chart, double top) {
-  std::string out;
-  char piece[256];
-  const auto line = [&](double x0, double y0, double x1, double y1, uint32_t colour) {
-    std::snprintf(piece, sizeof piece,
-                  "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#%06x\"/>\n", x0,
-                  y0, x1, y1, colour);
-    out += piece;
-  };
-  const auto text = [&](double x, double y, const std::string& words, uint32_t colour, int side) {
-    const char* anchor = side < 0 ? "start" : side > 0 ? "end" : "middle";
-    std::snprintf(piece, sizeof piece,
-                  "<text x=\"%.1f\" y=\"%.1f\" fill=\"#%06x\" text-anchor=\"%s\" "
-                  "font-family=\"sans-serif\" font-size=\"12\">",
-                  x, y + 4, colour, anchor);
-    out += piece + escaped(words) + "</text>\n";
-  };
-  const auto path = [&](const std::vector<std::pair<double, double>>& points, uint32_t colour) {
-    if (points.empty()) return;
-    std::snprintf(piece, sizeof piece,
-                  "<polyline fill=\"none\" stroke=\"#%06x\" stroke-width=\"1.5\" points=\"",
-                  colour);
-    out += piece;
-    for (const auto& [x, y] : points) {
-      std::snprintf(piece, sizeof piece, "%.1f,%.1f ", x, y);
-      out += piece;
+/// Draws one chart with its upper edge at `top`, over the stretch of x that is shared.
+class ChartDrawing {
+ public:
+  ChartDrawing(const Chart& chart, double top, const Frame& shared, Pen& pen)
+      : chart_(chart),
+        pen_(pen),
+        top_(top + kTop),
+        bottom_(top + kHeight - kBottom),
+        frame_(chart) {
+    frame_.x_low = shared.x_low;
+    frame_.x_high = shared.x_high;
+    const double room = (frame_.y_high - frame_.y_low) * kRoom;
+    const bool positive = frame_.y_low >= 0;
+    frame_.y_low -= room;
+    if (positive) frame_.y_low = std::max(frame_.y_low, 0.0);
+    frame_.y_high += room;
+  }
+
+  void run() {
+    grid();
+    pen_.text(kLeft, top_ - 16, chart_.title, kInk, Side::left, true);
+    pen_.text(kLeft + plot_width() / 2, bottom_ + 36, chart_.x_label, kInk, Side::middle);
+    for (size_t i = 0; i < chart_.curves.size(); ++i) curve(chart_.curves[i], curve_colour(i));
+    legend();
+  }
+
+ private:
+  double x_of(double x) const { return kLeft + frame_.across(x) * plot_width(); }
+  double y_of(double y) const { return bottom_ - frame_.up(y) * plot_height(); }
+
+  void grid() {
+    // Lines lie in the middle of pixels, where they are sharp.
+    const auto sharp = [](double at) { return std::floor(at) + 0.5; };
+    for (const double tick : ticks(frame_.y_low, frame_.y_high)) {
+      const double y = sharp(y_of(tick));
+      pen_.path({{kLeft, y}, {kWidth - kRight, y}}, kGrid, 1);
+      pen_.text(kLeft - 10, y + 5, tick_label(tick), kInk, Side::right);
     }
-    out += "\"/>\n";
-  };
-  draw(chart, top, line, text, path);
-  return out;
+    for (const double tick : ticks(frame_.x_low, frame_.x_high)) {
+      const double x = sharp(x_of(tick));
+      pen_.path({{x, top_}, {x, bottom_}}, kGrid, 1);
+      pen_.text(x, bottom_ + 18, tick_label(tick), kInk, Side::middle);
+    }
+    const double left = sharp(kLeft), floor = sharp(bottom_);
+    pen_.path({{left, top_}, {left, floor}, {kWidth - kRight, floor}}, kAxis, 1);
+  }
+
+  void curve(const Curve& curve, uint32_t colour) {
+    const bool marked = curve.x.size() <= kMarkedPoints;
+    Stroke points;
+    const auto draw = [&] {
+      if (points.size() > 1) pen_.path(points, colour, 2);
+      for (const Point& point : points)
+        if (marked || points.size() == 1) pen_.dot(point, colour, 6);
+      points.clear();
+    };
+    for (size_t k = 0; k < curve.x.size(); ++k) {
+      if (std::isfinite(curve.x[k]) && std::isfinite(curve.y[k]))
+        points.push_back({x_of(curve.x[k]), y_of(curve.y[k])});
+      else
+        draw();
+    }
+    draw();
+  }
+
+  void legend() {
+    double right = kWidth - kRight;
+    for (size_t i = chart_.curves.size(); i-- > 0;) {
+      const Curve& curve = chart_.curves[i];
+      if (curve.name.empty() || curve.x.empty()) continue;
+      pen_.text(right, top_ - 16, curve.name, kInk, Side::right);
+      right -= Canvas::text_width(curve.name) + 8;
+      pen_.path({{right - 22, top_ - 20}, {right, top_ - 20}}, curve_colour(i), 3);
+      right -= 44;
+    }
+  }
+
+  static std::string tick_label(double value) {
+    char out[32];
+    std::snprintf(out, sizeof out, "%.8g", value);
+    return out;
+  }
+
+  const Chart& chart_;
+  Pen& pen_;
+  double top_, bottom_;
+  Frame frame_;
+};
+
+class SvgPen : public Pen {
+ public:
+  std::string body;
+
+  void path(const Stroke& points, uint32_t colour, double thickness) override {
+    add("<polyline fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.1f\" points=\"", colour,
+        thickness);
+    for (const Point& point : points) add("%.1f,%.1f ", point[0], point[1]);
+    body += "\"/>\n";
+  }
+  void dot(const Point& at, uint32_t colour, double thickness) override {
+    add("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#%06x\"/>\n", at[0], at[1],
+        thickness / 2, colour);
+  }
+  void text(double x, double base, const std::string& words, uint32_t colour, Side side,
+            bool bold) override {
+    static constexpr const char* anchors[] = {"start", "middle", "end"};
+    add("<text x=\"%.1f\" y=\"%.1f\" fill=\"#%06x\" text-anchor=\"%s\" font-family=\"sans-serif\" "
+        "font-size=\"12\"%s>",
+        x, base, colour, anchors[static_cast<size_t>(side)], bold ? " font-weight=\"bold\"" : "");
+    body += escaped(words) + "</text>\n";
+  }
+
+ private:
+  template <typename... Parts>
+  void add(const char* format, Parts... parts) {
+    char piece[256];
+    std::snprintf(piece, sizeof piece, format, parts...);
+    body += piece;
+  }
+};
+
+class CanvasPen : public Pen {
+ public:
+  explicit CanvasPen(Canvas& canvas) : canvas_(canvas) {}
+
+  void path(const Stroke& points, uint32_t colour, double thickness) override {
+    canvas_.path(points, colour, thickness);
+  }
+  void dot(const Point& at, uint32_t colour, double thickness) override {
+    canvas_.path({at}, colour, thickness);
+  }
+  void text(double x, double base, const std::string& words, uint32_t colour, Side side,
+            bool bold) override {
+    const int width = Canvas::text_width(words);
+    const int shift = side == Side::left ? 0 : side == Side::right ? width : width / 2;
+    canvas_.text(static_cast<int>(x) - shift, static_cast<int>(base), words, colour,
+                 bold ? 1.8 : 1.2);
+  }
+
+ private:
+  Canvas& canvas_;
+};
+
+/// Charts of one picture show the same stretch of x.
+void draw_all(const std::vector<Chart>& charts, Pen& pen) {
+  Chart whole;
+  for (const Chart& chart : charts)
+    whole.curves.insert(whole.curves.end(), chart.curves.begin(), chart.curves.end());
+  const Frame shared(whole);
+  for (size_t i = 0; i < charts.size(); ++i)
+    ChartDrawing(charts[i], static_cast<double>(kHeight) * static_cast<double>(i), shared, pen)
+        .run();
 }
 
 std::string svg_document(const std::vector<Chart>& charts) {
+  SvgPen pen;
+  draw_all(charts, pen);
   const int height = kHeight * static_cast<int>(charts.size());
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(kWidth) +
-                    "\" height=\"" + std::to_string(height) +
-                    "\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  for (size_t i = 0; i < charts.size(); ++i)
-    out += svg_body(charts[i], static_cast<double>(kHeight) * static_cast<double>(i));
-  return out + "</svg>\n";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(kWidth) +
+         "\" height=\"" + std::to_string(height) +
+         "\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" + pen.body + "</svg>\n";
 }
 
-void draw_png(const std::vector<Chart>& charts, const std::filesystem::path& path_of_file) {
+void draw_png(const std::vector<Chart>& charts, const std::filesystem::path& path) {
   Canvas canvas(kWidth, kHeight * static_cast<int>(charts.size()));
-  const auto line = [&](double x0, double y0, double x1, double y1, uint32_t colour) {
-    canvas.line(x0, y0, x1, y1, colour);
-  };
-  const auto text = [&](double x, double y, const std::string& words, uint32_t colour, int side) {
-    const int width = Canvas::text_width(words);
-    const int shift = side < 0 ? 0 : side > 0 ? width : width / 2;
-    canvas.text(static_cast<int>(x) - shift, static_cast<int>(y) - 5, words, colour);
-  };
-  const auto path = [&](const std::vector<std::pair<double, double>>& points, uint32_t colour) {
-    if (points.size() == 1)
-      canvas.line(points[0].first, points[0].second, points[0].first, points[0].second, colour, 3);
-    for (size_t i = 1; i < points.size(); ++i)
-      canvas.line(points[i - 1].first, points[i - 1].second, points[i].first, points[i].second,
-                  colour, 2);
-  };
-  for (size_t i = 0; i < charts.size(); ++i)
-    draw(charts[i], static_cast<double>(kHeight) * static_cast<double>(i), line, text, path);
-  canvas.write_png(path_of_file);
+  CanvasPen pen(canvas);
+  draw_all(charts, pen);
+  canvas.write_png(path);
 }
 
 }  // namespace
+
+std::vector<double> ticks(double low, double high) {
+  constexpr double kMost = 7;
+  const double rough = (high - low) / kMost;
+  double step = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {2.0, 2.5, 2.0})
+    if (step < rough) step *= factor;
+  std::vector<double> out;
+  for (double at = std::ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; ++at)
+    out.push_back(at == 0 ? 0 : at * step);
+  return out;
+}
 
 Frame::Frame(const Chart& chart) {
   constexpr double infinity = std::numeric_limits<double>::infinity();

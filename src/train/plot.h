@@ -22,8 +22,8 @@ struct Chart {
   std::string text(int columns = 72, int rows = 14) const;
 };
 
-/// Charts below one another as one picture, by the ending of the path: .svg or .png.
-/// Throws `invalid_argument` for another ending.
+/// Charts below one another over the same stretch of x, as one picture by the ending of the path:
+/// .svg or .png. Throws `invalid_argument` for another ending.
 void write_charts(const std::filesystem::path& path, const std::vector<Chart>& charts);
 
 }  // namespace dais::train

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "train/plot.h"
+#include "train/stroke_font.h"
 
 namespace dais::train {
 
@@ -23,18 +24,23 @@ std::string short_number(double value);
 /// Colours of curves in order, 0xRRGGBB.
 uint32_t curve_colour(size_t index);
 
-/// A picture of 8-bit RGB pixels with what charts need: lines and small capitals.
+/// Round numbers within a range, three to eight of them.
+std::vector<double> ticks(double low, double high);
+
+/// A picture of 8-bit RGB pixels with what charts need: smooth lines and text.
 class Canvas {
  public:
   Canvas(int width, int height);
-  void line(double x0, double y0, double x1, double y1, uint32_t colour, int thickness = 1);
-  void text(int x, int y, const std::string& text, uint32_t colour, int scale = 2);
-  static int text_width(const std::string& text, int scale = 2);
+  /// A row of points; one alone is a dot.
+  void path(const Stroke& points, uint32_t colour, double thickness);
+  /// Text from x on its base line, nine pixels high.
+  void text(int x, int base, const std::string& words, uint32_t colour, double thickness = 1.2);
+  static int text_width(const std::string& words);
   /// Throws `unavailable` or `exhausted` naming the path.
   void write_png(const std::filesystem::path& path) const;
 
  private:
-  void dot(int x, int y, uint32_t colour);
+  void blend(int x, int y, uint32_t colour, double share);
 
   int width_, height_;
   std::vector<uint8_t> pixels_;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "train/plot_frame.h"
 
 namespace dais::train {
 namespace {
@@ -21,9 +22,18 @@ TEST(Plot, TextHoldsRangeAndPoints) {
 
 TEST(Plot, SvgBreaksCurvesAtNonNumbers) {
   const std::string svg = line().svg();
-  size_t paths = 0;
-  for (size_t at = 0; (at = svg.find("<polyline", at)) != std::string::npos; ++at) ++paths;
-  EXPECT_EQ(paths, 2u);
+  const auto count = [&](const std::string& part) {
+    size_t out = 0;
+    for (size_t at = 0; (at = svg.find(part, at)) != std::string::npos; ++at) ++out;
+    return out;
+  };
+  EXPECT_EQ(count("<circle"), 3u);  // each point of a short curve
+  EXPECT_EQ(count("stroke=\"#1f77b4\" stroke-width=\"2.0\""), 1u);
+}
+
+TEST(Plot, TicksAreRoundNumbersWithinTheRange) {
+  EXPECT_EQ(ticks(0, 2811), (std::vector<double>{0, 500, 1000, 1500, 2000, 2500}));
+  EXPECT_EQ(ticks(-1, 1), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
 }
 
 TEST(Plot, PngIsWrittenAndOtherEndingsRefused) {
