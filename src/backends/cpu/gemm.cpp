@@ -59,6 +59,17 @@ bool uses_tiles(Isa isa, const GemmBlock& block) {
   return isa == Isa::amx && block.packed && block.rows >= kTileRows && block.depth >= kTileDepth;
 }
 
+/// Rows [m0, m1) of windows, one after the other.
+void gather(const GemmBlock& block, int64_t m0, int64_t m1, float* to) {
+  const int64_t padded = window_depth(block.tap);
+  for (int64_t m = m0; m < m1; ++m)
+    for (int64_t t = 0; t < block.depth / padded; ++t, to += padded) {
+      const int32_t at = block.windows[t * block.rows + m];
+      std::fill_n(to, padded, 0.0f);
+      if (at >= 0) std::copy_n(block.a + at, block.tap, to);
+    }
+}
+
 }  // namespace
 
 PageMemory::PageMemory(size_t bytes) : bytes_(bytes) {
@@ -128,6 +139,30 @@ void gemm(Isa isa, const GemmBlock& block) {
                        panels * j / across, panels * (j + 1) / across);
     }
   });
+}
+
+void gemm_windows(const GemmBlock& block) {
+  if (block.rows <= 0 || block.columns <= 0) return;
+  if (gemm_on_tiles(block, std::min<int64_t>(team_size(), useful_threads(block)))) return;
+  // Values that cannot be cut up, in models gone wrong: slow, but right.
+  float* rows = gemm_tiles_memory();
+  GemmStep steps[kMaxGemmSteps];
+  const int64_t count = std::max<int64_t>(kTileMemory / block.depth, 1);
+  for (int64_t m = 0; m < block.rows; m += count) {
+    GemmBlock some = block;
+    some.rows = std::min(count, block.rows - m);
+    gather(block, m, m + some.rows, rows);
+    some.windows = nullptr;
+    some.a = rows;
+    some.a_row = block.depth;
+    some.c += m * block.c_row;
+    for (int64_t s = 0; s < block.step_count; ++s) {
+      steps[s] = block.steps[s];
+      if (steps[s].operand) steps[s].operand += m * steps[s].row;
+    }
+    some.steps = steps;
+    gemm(Isa::avx512, some);
+  }
 }
 
 }  // namespace cpu

@@ -47,7 +47,9 @@ void gemm_set_plain(Isa isa, GemmBlock& block, const float* b, int64_t row);
 /// Runs the product on the pool. The split over threads depends on sizes and team only. Empty
 /// products (depth 0) give the steps of zero.
 void gemm(Isa isa, const GemmBlock& block);
-/// The same on the calling thread.
+/// The same with windows for rows of A; needs the tile unit.
+void gemm_windows(const GemmBlock& block);
+/// A product on the calling thread.
 void gemm_serial(Isa isa, const GemmBlock& block);
 
 }  // namespace dais::cpu

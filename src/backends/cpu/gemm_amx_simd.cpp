@@ -146,15 +146,11 @@ class Region {
         scratch_(scratch_at(memory)) {}
 
   void cut_rows() {
-    for (int64_t strip = 0; strip < strips_; ++strip) {
-      const int64_t row = m0_ + strip * kTileRows;
+    for (int64_t strip = 0; strip < strips_; ++strip)
       for (int64_t i = 0; i < stretches_; ++i)
-        for (int64_t s = 0; s < steps(i); ++s) {
-          const int64_t k = k0_ + i * kStretch + s * kTileDepth;
-          cut_a<parts>(g_.a + row * g_.a_row + k, g_.a_row, m1_ - row, k1_ - k,
-                       strip_at(i, strip) + s * parts * kTile);
-        }
-    }
+        for (int64_t s = 0; s < steps(i); ++s)
+          cut_tile(m0_ + strip * kTileRows, k0_ + i * kStretch + s * kTileDepth,
+                   strip_at(i, strip) + s * parts * kTile);
   }
 
   /// False: a sum is NaN.
@@ -187,6 +183,24 @@ class Region {
   uint16_t* strip_at(int64_t i, int64_t strip) const {
     return scratch_.a +
            (i % stretches_ * strips_ * kStretchSteps + strip * steps(i)) * parts * kTile;
+  }
+
+  void cut_tile(int64_t row, int64_t k, uint16_t* to) const {
+    StripRows rows;
+    int64_t first = k, depth = k1_ - k;
+    const int32_t* windows = nullptr;
+    if (g_.windows) {
+      const int64_t padded = cpu::window_depth(g_.tap);
+      windows = g_.windows + k / padded * g_.rows + row;
+      first = k % padded;
+      depth = g_.tap - first;
+    }
+    for (int64_t r = 0; r < kTileRows; ++r) {
+      const bool present = row + r < m1_ && (!windows || windows[r] >= 0);
+      rows.present |= static_cast<uint32_t>(present) << r;
+      rows.at[r] = !present ? g_.a : windows ? g_.a + windows[r] : g_.a + (row + r) * g_.a_row;
+    }
+    cut_a<parts>(rows, first, depth, to);
   }
 
   void multiply(int64_t i, PanelCutter<parts>& next, Fetch& fetch) {

@@ -27,6 +27,12 @@ struct GemmStep {
   int64_t row = 0;  ///< elements between rows of `operand`; 0: the same row for all
 };
 
+constexpr int64_t kMaxGemmSteps = 12;
+constexpr int64_t kWindowStep = 32;
+constexpr int64_t window_depth(int64_t tap) {
+  return (tap + kWindowStep - 1) / kWindowStep * kWindowStep;
+}
+
 /// c[rows, columns] = steps(a * b), all f32. b is read in panels of panel_columns() columns:
 /// `panel` elements apart, rows of a panel `b_row` apart. A packed b has panel = depth *
 /// panel_columns, b_row = panel_columns (and zeros behind the last column); a plain one with unit
@@ -34,6 +40,11 @@ struct GemmStep {
 struct GemmBlock {
   const float* a = nullptr;
   int64_t a_row = 0;
+  /// Where given, rows of A are windows of a channels-last image: the depth has taps of `tap`
+  /// numbers, each padded with zeros to a multiple of kWindowStep; tap t of row m is at
+  /// a + windows[t * rows + m], or zero where that is negative.
+  const int32_t* windows = nullptr;
+  int64_t tap = 0;
   const float* b = nullptr;
   int64_t b_row = 0, panel = 0;
   bool packed = false;
@@ -41,7 +52,7 @@ struct GemmBlock {
   int64_t c_row = 0;
   int64_t rows = 0, columns = 0, depth = 0;
   const GemmStep* steps = nullptr;
-  int64_t step_count = 0;
+  int64_t step_count = 0;  ///< at most kMaxGemmSteps
 };
 
 /// Rows [m0, m1) and depth [k0, k1) of A that a thread holds cut up for the tile unit: at most

@@ -54,20 +54,29 @@ inline __mmask16 first_of_16(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xFFFFu : count <= 0 ? 0u : (1u << count) - 1);
 }
 
-/// 16 rows of A by 32 of the depth: `parts` tiles. Rows and depth beyond those given are zero.
+/// 16 rows of A, of which those of `present` exist; where the others point must be readable too.
+struct StripRows {
+  const float* at[kTileRows];
+  uint32_t present = 0;
+};
+
+/// 32 of the depth of 16 rows, from `first` on: `parts` tiles. Rows that do not exist and depth
+/// beyond what is given are zero.
 template <int parts>
-void cut_a(const float* a, int64_t a_row, int64_t rows, int64_t depth, uint16_t* to) {
+void cut_a(const StripRows& rows, int64_t first, int64_t depth, uint16_t* to) {
   const __m512i places = places_in_turn();
-  if (rows >= kTileRows && depth >= kTileDepth) {
-    for (int64_t r = 0; r < kTileRows; ++r, a += a_row)
-      cut_row<parts>(_mm512_loadu_ps(a), _mm512_loadu_ps(a + 16), places, to + r * kTileDepth);
+  if (rows.present == 0xFFFF && depth >= kTileDepth) {
+    for (int64_t r = 0; r < kTileRows; ++r, to += kTileDepth)
+      cut_row<parts>(_mm512_loadu_ps(rows.at[r] + first), _mm512_loadu_ps(rows.at[r] + first + 16),
+                     places, to);
     return;
   }
   const __mmask16 left = first_of_16(depth), right = first_of_16(depth - 16);
-  for (int64_t r = 0; r < kTileRows; ++r, a += a_row)
-    cut_row<parts>(_mm512_maskz_loadu_ps(r < rows ? left : 0, a),
-                   _mm512_maskz_loadu_ps(r < rows ? right : 0, a + 16), places,
-                   to + r * kTileDepth);
+  for (int64_t r = 0; r < kTileRows; ++r, to += kTileDepth) {
+    const bool present = (rows.present >> r & 1) != 0;
+    cut_row<parts>(_mm512_maskz_loadu_ps(present ? left : 0, rows.at[r] + first),
+                   _mm512_maskz_loadu_ps(present ? right : 0, rows.at[r] + first + 16), places, to);
+  }
 }
 
 /// Cuts up a stretch of a panel of B, two rows of the depth at a time, so that the work can be

@@ -27,7 +27,8 @@ struct Product {
     }
   }
 
-  std::vector<float> run(Isa isa, int threads) const {
+  /// `tap`: numbers of each tap when rows of A are to be windows; 0: plain rows.
+  std::vector<float> run(Isa isa, int threads, int64_t tap = 0) const {
     const int before = team_size();
     set_team_size(threads);
     PageMemory packed(sizeof(float) * static_cast<size_t>(gemm_packed_floats(isa, depth, columns)));
@@ -46,7 +47,17 @@ struct Product {
     block.steps = steps;
     block.step_count = 2;
     gemm_set_packed(isa, block, packed.as<float>());
-    gemm(isa, block);
+    std::vector<int32_t> windows;
+    if (tap > 0) {
+      for (int64_t t = 0; t < depth / tap; ++t)
+        for (int64_t m = 0; m < rows; ++m)
+          windows.push_back(static_cast<int32_t>(m * depth + t * tap));
+      block.windows = windows.data();
+      block.tap = tap;
+      gemm_windows(block);
+    } else {
+      gemm(isa, block);
+    }
     set_team_size(before);
     return c;
   }
@@ -108,6 +119,14 @@ TEST(Gemm, InfinitiesComeOutAsTheLoopsGiveThem) {
   product.a[900] = std::numeric_limits<float>::max();
   const Isa loops = std::min(isa(), Isa::avx512);
   EXPECT_TRUE(same_bits(product.run(isa(), 2), product.run(loops, 2)));
+}
+
+TEST(Gemm, WindowsAreRows) {
+  if (isa() < Isa::amx) GTEST_SKIP() << "no tile unit";
+  Product product(130, 70, 192);
+  EXPECT_TRUE(same_bits(product.run(isa(), 2, 64), product.run(isa(), 2)));
+  product.a[200] = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(same_bits(product.run(isa(), 2, 64), product.run(isa(), 2)));
 }
 
 }  // namespace

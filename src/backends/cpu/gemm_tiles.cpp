@@ -65,10 +65,9 @@ class TileProduct {
  private:
   /// Takes items of one lane until none is left, then of the others.
   void work(int64_t lane) {
-    thread_local const PageMemory scratch(static_cast<size_t>(amx::gemm_tiles_scratch()));
+    auto* scratch = reinterpret_cast<uint16_t*>(gemm_tiles_memory());
     amx::gemm_tiles_begin();
-    for (int64_t i = 0; i < lanes_; ++i)
-      work_on(lane_[(lane + i) % lanes_], scratch.as<uint16_t>());
+    for (int64_t i = 0; i < lanes_; ++i) work_on(lane_[(lane + i) % lanes_], scratch);
     amx::gemm_tiles_end();
   }
 
@@ -103,6 +102,11 @@ class TileProduct {
 };
 
 }  // namespace
+
+float* gemm_tiles_memory() {
+  thread_local const PageMemory memory(static_cast<size_t>(amx::gemm_tiles_scratch()));
+  return memory.as<float>();
+}
 
 bool gemm_on_tiles(const GemmBlock& block, int64_t threads) {
   return TileProduct(block, threads).run();

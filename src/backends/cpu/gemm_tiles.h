@@ -9,4 +9,8 @@ namespace dais::cpu {
 /// no bits. False, with c in any state: the operands hold infinities or NaN.
 bool gemm_on_tiles(const GemmBlock& block, int64_t threads);
 
+/// Memory of the calling thread that no product holds between its calls, kTileMemory floats.
+float* gemm_tiles_memory();
+constexpr int64_t kTileMemory = kTileHeld * 3 / 2;
+
 }  // namespace dais::cpu

@@ -1,6 +1,7 @@
 #include "ops/attention/attend_cpu.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 
@@ -51,7 +52,10 @@ const Loops& loops(Isa isa) {
 
 RotateHead rotate_head_loop(Isa isa) { return loops(isa).rotate; }
 
-Attend::Attend(Isa isa, const AttendSizes& sizes) : isa_(isa), sizes_(sizes) {
+/// Products of one head are too thin for the tile unit: cutting factors up and storing scores costs
+/// as much as the FMA loops take for all.
+Attend::Attend(Isa isa, const AttendSizes& sizes)
+    : isa_(std::min(isa, Isa::avx512)), sizes_(sizes) {
   const AttendSizes& s = sizes_;
   group_ = s.kv_heads > 0 ? s.q_heads / s.kv_heads : 1;
   few_ = s.q_length <= kFewQueries && group_ <= kMaxGroup;
@@ -70,9 +74,10 @@ size_t Attend::scratch_floats() const { return static_cast<size_t>(parts_ * part
 
 void Attend::run(const AttendPointers& pointers, float* scratch) const {
   const int64_t tasks = sizes_.batch * sizes_.kv_heads;
+  std::atomic<int64_t> next{0};  // as cores may be of unequal speed
   parallel_for(parts_, 1, [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part)
-      for (int64_t task = tasks * part / parts_; task < tasks * (part + 1) / parts_; ++task)
+      for (int64_t task = next.fetch_add(1); task < tasks; task = next.fetch_add(1))
         run_task(pointers, task / sizes_.kv_heads, task % sizes_.kv_heads,
                  scratch + part * part_floats_);
   });

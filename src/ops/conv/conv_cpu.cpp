@@ -328,6 +328,7 @@ std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query) {
 
 namespace ops {
 void register_conv_cpu(Kernels& kernels) {
+  register_tiles(kernels);
   register_winograd(kernels);
   register_planes(kernels);
   register_conv_backward(kernels);

@@ -12,6 +12,8 @@ std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query);
 void register_conv_backward(Kernels& kernels);
 /// Adds the rows of Winograd's transform.
 void register_winograd(Kernels& kernels);
+/// Adds the rows of convolution on the tile unit.
+void register_tiles(Kernels& kernels);
 /// Adds the rows of row-major depthwise convolution.
 void register_planes(Kernels& kernels);
 
