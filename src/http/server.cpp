@@ -223,6 +223,23 @@ void Server::State::accept(Acceptor& acceptor, const std::shared_ptr<State>& sel
   }
 }
 
+namespace {
+
+// Whether somebody accepts there. A child that a killed server had just forked may hold its socket
+// for some moments more: asked again for a while.
+bool served(boost::asio::io_context& context, const std::string& path) {
+  for (int asked = 0; asked < 20; ++asked) {
+    ErrorCode error;
+    Unix::socket probe(context);
+    probe.connect(Unix::endpoint(path), error);
+    if (error) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  }
+  return true;
+}
+
+}  // namespace
+
 Server::Server(Handler handler, Limits limits)
     : state_(std::make_shared<State>(std::move(handler), limits)) {}
 
@@ -234,9 +251,7 @@ void Server::listen_unix(const std::string& path, unsigned mode) {
     throw Error(Code::unavailable, "the path of the socket is too long", path,
                 "Use a data folder with a shorter path");
   }
-  Unix::socket probe(state_->context);
-  probe.connect(Unix::endpoint(path), error);
-  if (!error) {
+  if (served(state_->context, path)) {
     throw Error(Code::unavailable, "another process serves this socket", path,
                 "Stop it, or use another data folder");
   }

@@ -385,7 +385,7 @@ std::string Controller::why(int64_t job) const {
   if (entry.row.phase == Phase::stopping) return "it is stopping: " + entry.stop_reason;
   if (entry.row.held) return "it is held; `dais resume " + std::to_string(job) + "` lets it go";
   if (entry.row.ready_s > now_s_) {
-    return "it failed and is tried again in " +
+    return "it could not go on and is tried again in " +
            std::to_string(static_cast<int64_t>(std::ceil(entry.row.ready_s - now_s_))) + " s";
   }
   if (!entry.queued) {

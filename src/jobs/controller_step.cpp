@@ -19,6 +19,8 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double shim_poll_s = 0.001;  // between the end of a process and that of its shim
 constexpr double logs_every_s = 2;
+// A job that could not start for want of space, processes or descriptors is tried again after this.
+constexpr double exhausted_wait_s = 2;
 // Processes that join control groups hold up forks for a while: not those of a job that just began.
 constexpr double stand_by_after_s = 0.05;
 
@@ -272,20 +274,33 @@ void Controller::launch_ready() {
 void Controller::launch(Entry& entry) {
   const int64_t id = entry.row.id;
   try {
-    runner_.start(attempt_of(entry), entry.request, entry.placement);
+    // It may run already, where a full disk kept that from being written down.
+    if (runner_.inspect(attempt_of(entry), entry.request.tasks).state == AttemptState::absent) {
+      runner_.start(attempt_of(entry), entry.request, entry.placement);
+    }
     stand_by_s_ = now_s_ + stand_by_after_s;
-    move({{id, Phase::running, ""}});
-    watch(entry);
   } catch (const Error& error) {
-    // A program that is not there now is not there in a second: no retry.
-    move({{id, Phase::failed, error.what(), {}, 0, 0, true}});
+    const bool later = error.code() == Code::exhausted;
+    // A full disk is not the job's fault. A program that is not there now is not there in a second:
+    // no retry.
+    move(
+        {later
+             ? Transition{id, Phase::waiting, error.what(), {}, now_s_ + exhausted_wait_s, 0, false}
+             : Transition{id, Phase::failed, error.what(), {}, 0, 0, true}});
     journal_.end(entry.queued, false);
     by_queued_.erase(entry.queued);
+    entry.queued = 0;
+    entry.placement.clear();
     active_.erase(id);
-    runner_.clean_up(attempt_of(entry));
-    notify(entry);
-    open_.erase(id);
+    runner_.clean_up({id, entry.row.attempts});
+    if (!later) {
+      notify(entry);
+      open_.erase(id);
+    }
+    return;
   }
+  move({{id, Phase::running, ""}});
+  watch(entry);
 }
 
 double Controller::step() {

@@ -14,6 +14,8 @@
 namespace dais::jobs {
 namespace {
 
+constexpr double full_disk_wait_s = 1;
+
 [[noreturn]] void gone() {
   throw Error(Code::unavailable, "the scheduler is stopping", {}, "Start it again with `dais up`");
 }
@@ -118,10 +120,21 @@ void Daemon::wait(double seconds) const {
   if (read(wake_, &count, sizeof count) < 0) return;
 }
 
+// On a full disk what is to happen cannot be written down, so it does not happen yet.
+double Daemon::step() {
+  try {
+    if (controller_.store().degraded()) controller_.store().recover();
+    return controller_.step();
+  } catch (const Error& error) {
+    if (error.code() != Code::exhausted) throw;
+    return full_disk_wait_s;
+  }
+}
+
 void Daemon::run() {
   while (!stopping_) {
     serve_requests();
-    wait(controller_.step());
+    wait(step());
   }
   {
     const std::lock_guard lock(mutex_);

@@ -48,6 +48,7 @@ class Daemon {
   void wake() const;
   void serve_requests();
   void accept(std::vector<Pending>& pending);
+  double step();
   void wait(double seconds) const;
 
   Controller controller_;

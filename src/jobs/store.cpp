@@ -69,6 +69,7 @@ bool take_ballast(const std::string& path) {
   if (file < 0) return false;
   const bool taken = posix_fallocate(file, 0, ballast_bytes) == 0;
   close(file);
+  if (!taken) unlink(ballast_path(path).c_str());
   return taken;
 }
 
@@ -183,17 +184,28 @@ class Store::Transaction {
 
 Store::Store(const std::string& path) : path_(path) {
   try {
+    open_database();
+  } catch (const Error& error) {
+    // On a full disk even opening needs some of the space kept back.
+    if (error.code() == Code::unsupported || unlink(ballast_path(path_).c_str()) != 0) throw;
+    open_database();
+  }
+  degraded_ = !take_ballast(path_);
+}
+
+void Store::open_database() {
+  try {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    const int status = sqlite3_open_v2(path.c_str(), &database_, flags, nullptr);
+    const int status = sqlite3_open_v2(path_.c_str(), &database_, flags, nullptr);
     if (status != SQLITE_OK) raise(database_, status, path_);
     sqlite3_busy_timeout(database_, 5000);
     execute("PRAGMA journal_mode = WAL");
     execute("PRAGMA synchronous = FULL");
     execute("PRAGMA foreign_keys = ON");
     migrate();
-    degraded_ = !take_ballast(path_);
   } catch (...) {
     sqlite3_close(database_);
+    database_ = nullptr;
     throw;
   }
 }

@@ -132,6 +132,7 @@ class Store {
   class Statement;
   class Transaction;
 
+  void open_database();
   void execute(const char* sql);
   JobRow row_of(const Statement& select) const;
   std::vector<JobRow> rows_of(Statement& select) const;
