@@ -1,5 +1,7 @@
 #include "cli/train_flags.h"
 
+#include "cli/run_options.h"
+
 namespace dais::cli {
 namespace {
 
@@ -130,6 +132,7 @@ train::TrainOptions TrainFlags::training(data::Task task) const {
   options.step.freeze = freeze;
   options.step.seed = seed;
   options.step.threads = threads;
+  options.step.backend = open_device(device);
   options.step.precision = train::precision_from_name(precision);
   options.step.accumulate = accumulate;
   options.step.open_lengths = task == data::Task::transcription;
@@ -146,6 +149,7 @@ void add_train_flags(CLI::App& command, TrainFlags& f) {
   command.add_option("--threads", f.threads, "Threads to use; 0: all usable cores")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  add_device_option(command, f.device);
   command.add_flag("--json", f.json, "One JSON object a line");
   add_data_flags(command, f.data);
   add_loader_flags(command, f.data);

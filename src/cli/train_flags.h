@@ -12,6 +12,7 @@ struct TrainFlags {
   int64_t epochs = 10, updates = 0, replace_head = 0;
   uint64_t seed = 0;
   int threads = 0, accumulate = 1;
+  std::string device = "cpu";
   bool json = false;
   std::string loss, optimiser = "sgd", policy = "fixed", precision = "fp32";
   bool check_gradients = false;

@@ -83,13 +83,35 @@ class TrainingStep::Body {
     options.threads = options_.threads;
     options.verify_passes = false;
     options.states = built.pairs;
+    options.backend = options_.backend;
     out.plan = compile(std::move(built.graph), options).plan;
     out.session = std::make_unique<Session>(out.plan);
-    for (size_t i = 0; i < out.state_of_input.size(); ++i)
-      if (out.changes[i])
-        out.session->bind_state(out.first_state + i,
-                                memory_[static_cast<size_t>(out.state_of_input[i])].second);
+    bind(out);
     return out;
+  }
+
+  /// Gives the states their memory; a device takes a copy of what it holds.
+  void bind(Part& part) {
+    for (size_t i = 0; i < part.state_of_input.size(); ++i)
+      if (part.changes[i])
+        part.session->bind_state(part.first_state + i,
+                                 memory_[static_cast<size_t>(part.state_of_input[i])].second);
+  }
+
+  /// Brings what the part that ran last holds on a device back to memory_.
+  void fetch() {
+    if (!options_.backend || !last_) return;
+    for (size_t i = 0; i < last_->state_of_input.size(); ++i)
+      if (last_->changes[i]) last_->session->state(last_->first_state + i);
+  }
+
+  /// Parts have their own copies on a device: the other's results come over memory_.
+  void hand_over_to(Part& part) {
+    if (options_.backend && last_ && last_ != &part) {
+      fetch();
+      bind(part);
+    }
+    last_ = &part;
   }
 
   /// The place of a state's memory, made and filled when first asked for.
@@ -121,6 +143,7 @@ class TrainingStep::Body {
   Outcome run(const data::Batch& batch, double rate, int64_t update, bool apply) {
     const bool ends = options_.accumulate == 1 || gathered_ + 1 >= options_.accumulate;
     Part& part = ends ? main_ : gather_;
+    hand_over_to(part);
     const auto inputs = inputs_of(part, batch, rate, update, apply);
     results_ = &part.session->run(inputs);
     first_result_ = StepGraph::kFirstResult;
@@ -143,6 +166,7 @@ class TrainingStep::Body {
   const onnx::Model& model_;
   StepOptions options_;
   Part main_, gather_;
+  Part* last_ = nullptr;  ///< that ran last
   std::optional<LossScale> scale_;
   int gathered_ = 0;
   size_t parameters_ = 0;
@@ -165,7 +189,10 @@ const Tensor& TrainingStep::output(size_t index) const {
   return body_->tensor(body_->first_result_ + index);
 }
 
-std::vector<NamedTensor> TrainingStep::state() const { return body_->memory_; }
+std::vector<NamedTensor> TrainingStep::state() const {
+  body_->fetch();
+  return body_->memory_;
+}
 
 void TrainingStep::load(const std::vector<NamedTensor>& tensors) {
   const auto refuse = [](const std::string& problem) {
@@ -185,9 +212,12 @@ void TrainingStep::load(const std::vector<NamedTensor>& tensors) {
     if (!seen.contains(name)) refuse("'" + name + "' is missing");
   for (const auto& [name, tensor] : tensors)
     std::memcpy(body_->memory_[body_->place_.at(name)].second.raw(), tensor.raw(), tensor.bytes());
+  body_->bind(body_->main_);
+  if (body_->gather_.session) body_->bind(body_->gather_);
 }
 
 std::map<std::string, Tensor> TrainingStep::weights() const {
+  body_->fetch();
   std::map<std::string, Tensor> out;
   for (const auto& [name, memory] : body_->memory_) {
     const auto mean = body_->place_.find(name + ".ema");
@@ -197,6 +227,7 @@ std::map<std::string, Tensor> TrainingStep::weights() const {
 }
 
 std::string TrainingStep::find_not_finite(const data::Batch& batch, double rate, int64_t update) {
+  body_->fetch();
   const Body::Part& part = body_->main_;
   auto inputs = body_->inputs_of(part, batch, rate, update, false);
   StepGraph built = build_step(body_->model_, body_->options_, batch,

@@ -22,6 +22,9 @@ struct StepOptions {
   int accumulate = 1;         ///< batches whose mean gradient makes one update
   bool open_lengths = false;  ///< only the batch size is fixed, other open sizes vary
   Optimize optimize = Optimize::full;
+  /// A device that the steps run on as far as it has kernels; null: the CPU. Weights and moments
+  /// stay in its memory between steps.
+  std::shared_ptr<Backend> backend = nullptr;
 };
 
 /// What one batch gave.
@@ -50,7 +53,7 @@ class TrainingStep {
   const Tensor& output(size_t index = 0) const;
 
   /// Weights, moments and statistics by name, in an order that depends on the graph alone. Shares
-  /// the elements with the step: they change with the next run.
+  /// the elements with the step: they change with the next run (with a device: when asked for).
   std::vector<NamedTensor> state() const;
   /// Takes over elements of the same names and shapes; throws `invalid_argument` naming what is
   /// missing, left over or of another shape.

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "backends/cuda/backend.h"
+#include "backends/cuda/emulated/emulated.h"
+#include "runtime/row_test.h"
+
+namespace dais {
+
+/// The emulated device, opened once for all tests of the program.
+inline const std::shared_ptr<cuda::CudaBackend>& emulated_backend() {
+  static const auto backend =
+      std::make_shared<cuda::CudaBackend>(cuda::Device::open(cuda::emulated_tables(), 0));
+  return backend;
+}
+
+/// Runs one row of the device on given inputs; false when it does not bind these sizes.
+inline bool run_device_row(const Kernel& kernel, Queue& queue, std::span<const Datum> inputs,
+                           std::vector<Tensor>& outputs) {
+  std::vector<Shape> in, out;
+  std::vector<std::shared_ptr<DeviceMemory>> memory;
+  std::vector<const void*> in_pointers;
+  std::vector<void*> out_pointers;
+  const auto take = [&](size_t bytes) {
+    memory.push_back(queue.allocate(std::max<size_t>(bytes, 1), "test"));
+    return memory.back()->address();
+  };
+  for (const Datum& input : inputs) {
+    in.push_back(input.has_value() ? input.tensor.shape() : Shape{});
+    in_pointers.push_back(nullptr);
+    if (!input.has_value()) continue;
+    void* at = take(input.tensor.bytes());
+    if (input.tensor.bytes() > 0) queue.upload(at, input.tensor.raw(), input.tensor.bytes());
+    in_pointers.back() = at;
+  }
+  for (Tensor& output : outputs) {
+    out.push_back(output.shape());
+    out_pointers.push_back(take(output.bytes()));
+  }
+  const auto bound = kernel.bind({in, out});
+  if (!bound) return false;
+  Arguments arguments{in_pointers, out_pointers, take(bound->scratch_bytes()), &queue};
+  queue.run(*bound, arguments, 0);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].bytes() > 0)
+      queue.download(outputs[i].raw(), out_pointers[i], outputs[i].bytes());
+  EXPECT_FALSE(queue.wait().has_value());
+  return true;
+}
+
+/// Runs the only node of `graph` on its reference and on every row of the emulated device that
+/// accepts it, and compares. Kernels are watched: any fault that the device finds fails the test.
+/// Gives how many rows ran.
+inline int check_device_rows(const Graph& graph, std::span<const Datum> inputs,
+                             const RowTolerance& tolerance = {}) {
+  const Node& node = *graph.nodes().front();
+  const auto wanted = evaluate_node(node, inputs);
+  const auto queue = emulated_backend()->open_queue();
+  const KernelQuery query{node, Isa::plain, 1, emulated_backend().get()};
+  int ran = 0;
+  for (const KernelRow* row : emulated_backend()->kernels().rows(*node.op)) {
+    if (!row->accepts(query)) continue;
+    std::vector<Tensor> outputs;
+    for (const Datum& output : wanted)
+      outputs.emplace_back(output.tensor.dtype(), output.tensor.shape());
+    if (!run_device_row(*row->prepare(query), *queue, inputs, outputs)) continue;
+    ++ran;
+    for (const auto& finding : cuda::emulated::take_findings()) ADD_FAILURE() << finding.text();
+    for (size_t i = 0; i < wanted.size(); ++i)
+      expect_close(outputs[i], wanted[i].tensor, tolerance,
+                   std::string(row->name) + " for " + node.where());
+  }
+  return ran;
+}
+
+/// The same for an op and its inputs; those listed in `constants` are constants of the graph.
+template <typename Struct>
+int check_device_rows(Struct attrs, const std::vector<Tensor>& inputs,
+                      const RowTolerance& tolerance = {}, const std::vector<size_t>& constants = {},
+                      size_t outputs = 1) {
+  Graph graph;
+  Values values;
+  std::vector<Datum> data;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool constant = std::find(constants.begin(), constants.end(), i) != constants.end();
+    values.push_back(!inputs[i] ? nullptr
+                     : constant ? graph.add_constant(inputs[i])
+                                : graph.add_input(Type::of(inputs[i]), {}));
+    data.push_back(inputs[i] ? Datum(inputs[i]) : Datum());
+  }
+  graph.outputs = graph.add_node(std::move(attrs), values, outputs).outs;
+  return check_device_rows(graph, data, tolerance);
+}
+
+}  // namespace dais
