@@ -1,5 +1,7 @@
 #include "cli/run_options.h"
 
+#include "cli/custom_ops.h"
+
 namespace dais::cli {
 
 CompileOptions RunOptions::compile() const {
@@ -42,6 +44,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_device_option(command, options.device);
+  add_ops_option(command);
   command.add_flag("--json", options.json, "Print JSON");
 }
 

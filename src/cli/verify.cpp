@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "cli/command.h"
+#include "cli/custom_ops.h"
 #include "cli/run_options.h"
 #include "cli/test_case.h"
 
@@ -175,6 +176,7 @@ void add_verify(Program& program) {
   command->add_option("--optimize", options->optimize, "Passes to run: off, portable or full")
       ->capture_default_str();
   add_device_option(*command, options->device);
+  add_ops_option(*command);
   command->add_option("--threads", options->run.compile.threads,
                       "Threads to use; 0: all usable cores");
   command->add_option("--runs", options->run.runs, "Run each model so often; compare the last")

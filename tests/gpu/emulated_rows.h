@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "backends/cuda/backend.h"
 #include "backends/cuda/emulated/emulated.h"
 #include "runtime/row_test.h"
@@ -9,7 +11,7 @@
 namespace dais {
 
 /// The emulated device, opened once for all tests of the program.
-inline const std::shared_ptr<cuda::CudaBackend>& emulated_backend() {
+inline const std::shared_ptr<cuda::CudaBackend>& test_backend() {
   static const auto backend =
       std::make_shared<cuda::CudaBackend>(cuda::Device::open(cuda::emulated_tables(), 0));
   return backend;
@@ -56,10 +58,10 @@ inline int check_device_rows(const Graph& graph, std::span<const Datum> inputs,
                              const RowTolerance& tolerance = {}) {
   const Node& node = *graph.nodes().front();
   const auto wanted = evaluate_node(node, inputs);
-  const auto queue = emulated_backend()->open_queue();
-  const KernelQuery query{node, Isa::plain, 1, emulated_backend().get()};
+  const auto queue = test_backend()->open_queue();
+  const KernelQuery query{node, Isa::plain, 1, test_backend().get()};
   int ran = 0;
-  for (const KernelRow* row : emulated_backend()->kernels().rows(*node.op)) {
+  for (const KernelRow* row : test_backend()->kernels().rows(*node.op)) {
     if (!row->accepts(query)) continue;
     std::vector<Tensor> outputs;
     for (const Datum& output : wanted)

@@ -34,7 +34,7 @@ void expect_same_training(StepOptions options) {
   const data::Batch batch = batch_of(8);
   options.threads = 1;
   TrainingStep plain(model, options, batch);
-  options.backend = emulated_backend();
+  options.backend = test_backend();
   TrainingStep device(model, options, batch);
   for (int i = 0; i < 4; ++i) {
     const Outcome wanted = plain.run(batch, 0.05, i), got = device.run(batch, 0.05, i);
