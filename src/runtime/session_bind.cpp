@@ -125,6 +125,7 @@ void Session::State::bind(std::span<const Datum> inputs) {
     throw Error(Code::invalid_argument, "the model takes " + std::to_string(slots.size()) +
                                             " inputs, but " + std::to_string(inputs.size()) +
                                             " were given");
+  if (downloading_) settle();
   bool same = bound_;
   for (size_t i = 0; i < inputs.size(); ++i) {
     data[static_cast<size_t>(slots[i])] = inputs[i];

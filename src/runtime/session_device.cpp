@@ -72,12 +72,16 @@ size_t Session::State::run_steps(size_t at) {
 }
 
 /// Copies that are under way end in memory of this session.
-Session::State::~State() {
+Session::State::~State() { settle(); }
+
+/// Ends what a run that failed has left under way.
+void Session::State::settle() {
   if (!queue) return;
+  downloading_ = false;
   try {
     queue->wait();
   } catch (const Error&) {
-    // A lost device copies nothing any more.
+    // That run has reported its error; a lost device copies nothing any more.
   }
 }
 

@@ -89,6 +89,7 @@ struct Session::State {
   Tensor fetch_resident(size_t state);
   /// Waits for the device; throws what its kernels found wrong.
   void wait();
+  void settle();
   /// The same at the end of a run.
   void finish_device();
   /// Before the first step: recordings whose addresses no longer hold go.

@@ -6,7 +6,7 @@
 #include "api/compile.h"
 #include "autodiff/autodiff.h"
 #include "base/file.h"
-#include "emulated_rows.h"
+#include "device_rows.h"
 #include "runtime/session.h"
 
 namespace dais {

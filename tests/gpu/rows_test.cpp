@@ -1,6 +1,6 @@
 // Rows of the GPU against the references, every access of their kernels watched.
 #include "api/compile.h"
-#include "emulated_rows.h"
+#include "device_rows.h"
 #include "ops/cast/cast.h"
 #include "ops/conv/conv.h"
 #include "ops/conv_transpose/conv_transpose.h"

@@ -144,6 +144,19 @@ TEST_F(StandInSession, LostDeviceIsReportedAsSuch) {
   }
 }
 
+/// Copies of several pieces: page-locked memory must not be filled again while it is read.
+TEST_F(StandInSession, LargeTensorsGoPieceByPiece) {
+  const auto queue = open()->open_queue();
+  const int64_t count = (int64_t{11} << 20) / 4 + 3;
+  const Tensor given = sample<float>({count});
+  Tensor got(DType::f32, {count});
+  const auto memory = queue->allocate(given.bytes(), "large");
+  queue->upload(memory->address(), given.raw(), given.bytes());
+  queue->download(got.raw(), memory->address(), got.bytes());
+  queue->wait();
+  EXPECT_TRUE(got.identical(given));
+}
+
 TEST_F(StandInSession, StatesStayOnTheDevice) {
   auto graph = std::make_unique<Graph>();
   Value* held = graph->add_input(Type::tensor(DType::f32, Dims{Dim(5)}), "held");

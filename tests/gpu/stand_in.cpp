@@ -82,6 +82,13 @@ bool StandIn::on_device(const void* address) {
   return block_of(reinterpret_cast<DevicePointer>(address)) != blocks_.end();
 }
 
+bool StandIn::is_pinned(const void* address) const {
+  const auto found = pinned_.upper_bound(const_cast<void*>(address));
+  if (found == pinned_.begin()) return false;
+  const auto& [first, bytes] = *std::prev(found);
+  return static_cast<const char*>(address) < static_cast<const char*>(first) + bytes;
+}
+
 bool StandIn::inside(DevicePointer address, size_t bytes, const char* action) {
   const auto found = block_of(address);
   if (found == blocks_.end()) {
@@ -224,10 +231,15 @@ struct StandInCalls {
       return DriverResult::invalid_value;
     }
     if (!me.inside(to, bytes, "a copy to the device")) return DriverResult::invalid_value;
-    // The driver takes pageable memory before the call returns.
+    const StandIn::Access access = me.access_of(stream);
+    // Page-locked memory is read when the copy happens; other memory before the call returns.
+    if (me.is_pinned(from))
+      return me.enqueue(stream, [&me, to, from, bytes, stream, access] {
+        me.note(to, access, true, "a copy to the device");
+        return real().memcpy_htod_async(to, from, bytes, stream);
+      });
     const auto* first = static_cast<const unsigned char*>(from);
     auto kept = std::make_shared<std::vector<unsigned char>>(first, first + bytes);
-    const StandIn::Access access = me.access_of(stream);
     return me.enqueue(stream, [&me, to, kept, stream, access] {
       me.note(to, access, true, "a copy to the device");
       return real().memcpy_htod_async(to, kept->data(), kept->size(), stream);
@@ -473,6 +485,21 @@ struct StandInCalls {
     return real().module_unload(module);
   }
 
+  static DriverResult host_alloc(void** memory, size_t bytes, unsigned flags) {
+    StandIn& me = self();
+    const Lock lock(me.mutex_);
+    const DriverResult result = real().mem_host_alloc(memory, bytes, flags);
+    if (result == DriverResult::success) me.pinned_[*memory] = bytes;
+    return result;
+  }
+
+  static DriverResult free_host(void* memory) {
+    StandIn& me = self();
+    const Lock lock(me.mutex_);
+    me.pinned_.erase(memory);
+    return real().mem_free_host(memory);
+  }
+
   static DriverResult pool_create(DriverPool* pool, const PoolProps* props) {
     StandIn& me = self();
     const Lock lock(me.mutex_);
@@ -516,6 +543,8 @@ const Tables& StandIn::tables() {
   api.graph_destroy = StandInCalls::graph_destroy;
   api.module_load_data = StandInCalls::module_load;
   api.module_unload = StandInCalls::module_unload;
+  api.mem_host_alloc = StandInCalls::host_alloc;
+  api.mem_free_host = StandInCalls::free_host;
   api.mem_pool_create = StandInCalls::pool_create;
   api.mem_pool_destroy = StandInCalls::pool_destroy;
   return tables_;
@@ -533,6 +562,7 @@ void StandIn::reset() {
   modules_.clear();
   graphs_.clear();
   pools_.clear();
+  pinned_.clear();
   host_known_.clear();
   emulated::take_findings();
 }

@@ -81,6 +81,7 @@ class StandIn {
   /// Whether `bytes` at the address lie in live memory; complains if not.
   bool inside(DevicePointer address, size_t bytes, const char* action);
   bool on_device(const void* address);
+  bool is_pinned(const void* address) const;
   Access access_of(DriverStream stream);
   void note(DevicePointer address, const Access& access, bool writes, const char* action);
   DriverResult enqueue(DriverStream stream, std::function<DriverResult()> work);
@@ -93,7 +94,8 @@ class StandIn {
   std::map<DevicePointer, Block> blocks_;
   std::map<DriverStream, Stream> streams_;
   std::map<DriverEvent, Event> events_;
-  std::set<void*> modules_, graphs_, pools_, pinned_;
+  std::set<void*> modules_, graphs_, pools_;
+  std::map<void*, size_t> pinned_;  ///< and bytes
   Clock host_known_;
   std::vector<std::string> complaints_;
   std::array<int, 5> counts_{};

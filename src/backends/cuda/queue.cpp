@@ -51,25 +51,8 @@ const char* problem_text(int problem) {
 
 }  // namespace
 
-Stream::Stream(std::shared_ptr<Device> device) : device_(std::move(device)) {
-  device_->enter();
-  const DriverApi& driver = device_->driver();
-  check(driver, driver.stream_create(&handle_, kStreamNonBlocking), "making a stream");
-}
-
-Stream::~Stream() {
-  try {
-    device_->enter();
-  } catch (const Error&) {
-    return;  // with its context the stream is gone
-  }
-  device_->driver().stream_synchronize(handle_);
-  device_->driver().stream_destroy(handle_);
-  device_->trim();
-}
-
 CudaQueue::CudaQueue(std::shared_ptr<Device> device)
-    : stream_(std::make_shared<Stream>(std::move(device))) {}
+    : stream_(std::make_shared<Stream>(std::move(device))), staging_(stream_) {}
 
 CudaQueue::~CudaQueue() = default;
 
@@ -79,16 +62,12 @@ std::shared_ptr<DeviceMemory> CudaQueue::allocate(size_t bytes, const std::strin
 
 void CudaQueue::upload(void* to, const void* from, size_t bytes) {
   device().enter();
-  const DriverApi& driver = device().driver();
-  check(driver, driver.memcpy_htod_async(number(to), from, bytes, stream()),
-        "copying to the device");
+  staging_.upload(number(to), from, bytes);
 }
 
 void CudaQueue::download(void* to, const void* from, size_t bytes) {
   device().enter();
-  const DriverApi& driver = device().driver();
-  check(driver, driver.memcpy_dtoh_async(to, number(from), bytes, stream()),
-        "copying from the device");
+  staging_.download(to, number(from), bytes);
 }
 
 void CudaQueue::copy(void* to, const void* from, size_t bytes) {
@@ -153,6 +132,9 @@ FaultRecord* CudaQueue::faults() {
 }
 
 std::optional<QueueFault> CudaQueue::wait() {
+  // When this throws, what was asked for may have no place to go to any more.
+  const std::unique_ptr<Staging, void (*)(Staging*)> guard(
+      &staging_, [](Staging* staging) { staging->drop(); });
   device().enter();
   const DriverApi& driver = device().driver();
   FaultRecord found;
@@ -161,6 +143,7 @@ std::optional<QueueFault> CudaQueue::wait() {
           driver.memcpy_dtoh_async(&found, number(faults_->address()), sizeof found, stream()),
           "reading the fault record");
   check(driver, driver.stream_synchronize(stream()), "waiting for the device");
+  staging_.land();
   may_fault_ = false;
   if (found.problem == 0) return std::nullopt;
   check(driver,

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/staging.h"
 #include "runtime/backend.h"
 
 namespace dais::cuda {
@@ -15,20 +15,6 @@ struct FaultRecord {
 };
 /// What kernels may report, by number: FaultRecord::problem.
 enum class Problem : int { none = 0, index_outside = 1 };
-
-/// A stream of a device; owns it, so that memory can be given back after its user is gone.
-class Stream {
- public:
-  explicit Stream(std::shared_ptr<Device> device);
-  ~Stream();
-  Stream(const Stream&) = delete;
-  Device& device() const { return *device_; }
-  DriverStream handle() const { return handle_; }
-
- private:
-  std::shared_ptr<Device> device_;
-  DriverStream handle_ = nullptr;
-};
 
 /// A session's stream with what it needs beside it.
 class CudaQueue : public Queue {
@@ -55,6 +41,7 @@ class CudaQueue : public Queue {
 
  private:
   std::shared_ptr<Stream> stream_;
+  Staging staging_;
   std::shared_ptr<DeviceMemory> faults_;
   bool may_fault_ = false;
   int step_ = -1;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 
+#include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
@@ -146,11 +147,18 @@ const Op Custom::op{
     .name = "custom",
     .attrs = &AttrsOf<Custom>::info,
     .infer = infer,
+    // Only the user's kernel says what it computes.
+    .reference =
+        [](Call& c) {
+          c.fail("an operator of your own runs by its kernel, which is left out here",
+                 "Run it optimised (--optimize full)");
+        },
     .gradient = gradient,
     .onnx = {{.type = "Custom",
               .domain = kDomain,
               .import = import_custom,
               .export_as = export_custom}},
+    .pure = false,
 };
 
 namespace ops {

@@ -10,12 +10,18 @@
 
 namespace dais {
 
-/// The emulated device, opened once for all tests of the program.
+/// The device of these tests, opened once for all of them: the emulated one, or the machine's first
+/// GPU when DAIS_TEST_DEVICE is "gpu".
 inline const std::shared_ptr<cuda::CudaBackend>& test_backend() {
-  static const auto backend =
-      std::make_shared<cuda::CudaBackend>(cuda::Device::open(cuda::emulated_tables(), 0));
+  static const auto backend = [] {
+    const char* named = std::getenv("DAIS_TEST_DEVICE");
+    const bool hardware = named && std::string(named) == "gpu";
+    return std::make_shared<cuda::CudaBackend>(
+        cuda::Device::open(hardware ? cuda::system_tables() : cuda::emulated_tables(), 0));
+  }();
   return backend;
 }
+inline bool on_hardware() { return test_backend()->device().info().hardware; }
 
 /// Runs one row of the device on given inputs; false when it does not bind these sizes.
 inline bool run_device_row(const Kernel& kernel, Queue& queue, std::span<const Datum> inputs,
