@@ -6,7 +6,7 @@
 #include "api/compile.h"
 #include "autodiff/autodiff.h"
 #include "base/file.h"
-#include "device_rows.h"
+#include "row_agreement.h"
 #include "runtime/session.h"
 
 namespace dais {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "dais/nn.h"
-#include "device_rows.h"
+#include "row_agreement.h"
 #include "train/step.h"
 
 namespace dais::train {

@@ -1,11 +1,11 @@
 // Rows of the GPU against the references, every access of their kernels watched.
 #include "api/compile.h"
-#include "device_rows.h"
 #include "ops/cast/cast.h"
 #include "ops/conv/conv.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/matmul/matmul.h"
+#include "row_agreement.h"
 #include "runtime/session.h"
 
 namespace dais {
