@@ -115,4 +115,15 @@ Tensor sample(const Shape& shape, double scale = 4, uint64_t seed = 1) {
   return out;
 }
 
+/// Indices from -size to size - 1, the same kind of numbers.
+template <typename T>
+Tensor sample_indices(const Shape& shape, int64_t size) {
+  Tensor out = sample<T>(shape, 1000);
+  for (T& index : out.data<T>()) {
+    const int64_t rest = static_cast<int64_t>(index) % (2 * size);
+    index = static_cast<T>((rest < 0 ? rest + 2 * size : rest) - size);
+  }
+  return out;
+}
+
 }  // namespace dais

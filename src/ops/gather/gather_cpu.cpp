@@ -4,8 +4,8 @@
 
 #include "base/threads.h"
 #include "ops/gather/gather.h"
+#include "ops/gather/rows_cpu.h"
 #include "ops/strided.h"
-#include "runtime/kernel.h"
 
 namespace dais {
 namespace {
@@ -92,6 +92,7 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
 namespace ops {
 void register_gather_cpu(Kernels& kernels) {
   kernels.add({.name = "gather/runs", .op = &Gather::op, .accepts = accepts, .prepare = prepare});
+  register_element_gathers(kernels);
 }
 }  // namespace ops
 }  // namespace dais

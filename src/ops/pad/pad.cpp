@@ -9,7 +9,7 @@
 #include "ops/elementwise/elements.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/gradient.h"
-#include "ops/pad/mapped_copy.h"
+#include "ops/pad/pad_maps.h"
 #include "ops/reduce/reduce.h"
 
 namespace dais {
@@ -56,22 +56,6 @@ void infer(Inference& c) {
   c.set(0, c.dtype(0), out);
 }
 
-int64_t wrapped(int64_t at, int64_t period) {
-  const int64_t rest = at % period;
-  return rest < 0 ? rest + period : rest;
-}
-
-/// Which kept element of `size` an index counted from the first kept one shows; -1: none.
-int64_t source_index(const std::string& mode, int64_t at, int64_t size) {
-  if (at >= 0 && at < size) return at;
-  if (mode == "constant") return -1;
-  if (mode == "edge") return std::clamp<int64_t>(at, 0, size - 1);
-  if (mode == "wrap") return wrapped(at, size);
-  if (size == 1) return 0;
-  const int64_t folded = wrapped(at, 2 * (size - 1));
-  return folded < size ? folded : 2 * (size - 1) - folded;
-}
-
 int64_t padded_size(const Call& c, size_t axis, int64_t size, int64_t before, int64_t after) {
   int64_t out = 0;
   if (__builtin_add_overflow(before, after, &out) || __builtin_add_overflow(out, size, &out) ||
@@ -101,23 +85,14 @@ Padding padding_of(const Call& c, const Shape& from, size_t pads_input) {
   return out;
 }
 
-/// Which element of the data each one of the result shows. For results that are not empty.
+/// For results that are not empty.
 IndexMaps maps_of(const Call& c, const Padding& padding, const std::string& mode) {
-  const size_t rank = padding.from.rank();
-  IndexMaps maps(rank);
-  for (size_t axis = 0; axis < rank; ++axis) {
-    const int64_t before = *padding.pads[axis].constant();
-    const int64_t after = *padding.pads[rank + axis].constant();
-    const int64_t first = std::max<int64_t>(0, -before);
-    const int64_t kept = padding.from[axis] - first - std::max<int64_t>(0, -after);
-    if (kept <= 0 && mode != "constant")
+  std::vector<int64_t> pads;
+  for (const Dim& dim : padding.pads) pads.push_back(*dim.constant());
+  for (size_t axis = 0; axis < padding.from.rank(); ++axis)
+    if (mode != "constant" && kept_elements(padding.from, pads, axis) <= 0)
       c.fail("axis " + std::to_string(axis) + " has nothing left to repeat");
-    for (int64_t i = 0; i < padding.to[axis]; ++i) {
-      const int64_t from = source_index(mode, i - std::max<int64_t>(0, before), kept);
-      maps[axis].push_back(from < 0 ? -1 : from + first);
-    }
-  }
-  return maps;
+  return pad_maps(mode, padding.from, padding.to, pads);
 }
 
 void reference(Call& c) {

@@ -1,9 +1,13 @@
-// Padding with one value: the result is filled, then the data is copied into its place.
+// Padding with one value: the result is filled, then the data is copied into its place. Padding
+// that repeats elements: each axis' elements are looked up in a list.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/threads.h"
+#include "ops/pad/mapped_plan_cpu.h"
 #include "ops/pad/pad.h"
+#include "ops/pad/pad_maps.h"
 #include "ops/transpose/copy_plan_cpu.h"
 #include "ops/transpose/strided_copy.h"
 
@@ -43,29 +47,67 @@ class BoundPad : public BoundKernel {
   bool zero_;
 };
 
+class BoundRepeats : public BoundKernel {
+ public:
+  explicit BoundRepeats(MappedPlan plan) : plan_(std::move(plan)) {}
+  Fault run(const Arguments& arguments) noexcept override {
+    plan_.run(arguments.in[0], nullptr, arguments.out[0]);
+    return {};
+  }
+
+ private:
+  MappedPlan plan_;
+};
+
 class PadKernel : public Kernel {
  public:
   explicit PadKernel(const KernelQuery& query) : node_(query.node), isa_(query.isa) {}
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
-    const Shape &from = sizes.in[0], &to = sizes.out[0];
-    if (node_.has(2) && sizes.in[2].elements() != 1) return nullptr;
+    const auto pads = full_pads(sizes.in[0].rank());
+    if (!pads) return nullptr;
+    return node_.as<Pad>()->mode == "constant" ? bind_fill(sizes, *pads)
+                                               : bind_repeats(sizes, *pads);
+  }
+
+ private:
+  /// Of all axes, first the starts, then the ends. Lists that do not fit belong to the reference.
+  std::optional<std::vector<int64_t>> full_pads(size_t rank) const {
     const auto pads = node_.in[1]->constant()->to_ints();
-    std::vector<int64_t> axes;
+    std::vector<int64_t> axes, out(2 * rank, 0);
     if (node_.has(3)) axes = node_.in[3]->constant()->to_ints();
     if (!node_.has(3))
-      for (size_t axis = 0; axis < from.rank(); ++axis) axes.push_back(static_cast<int64_t>(axis));
-    if (pads.size() != 2 * axes.size()) return nullptr;
+      for (size_t axis = 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
+    if (pads.size() != 2 * axes.size()) return std::nullopt;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const size_t axis = normalize_axis(axes[i], rank);
+      out[axis] = pads[i];
+      out[rank + axis] = pads[axes.size() + i];
+    }
+    return out;
+  }
+
+  std::unique_ptr<BoundKernel> bind_repeats(const Sizes& sizes,
+                                            const std::vector<int64_t>& pads) const {
+    const Shape &from = sizes.in[0], &to = sizes.out[0];
+    for (size_t axis = 0; axis < from.rank(); ++axis)
+      if (kept_elements(from, pads, axis) <= 0) return nullptr;
+    return std::make_unique<BoundRepeats>(
+        MappedPlan(from, pad_maps(node_.as<Pad>()->mode, from, to, pads),
+                   dtype_size(node_.in[0]->type.dtype)));
+  }
+
+  std::unique_ptr<BoundKernel> bind_fill(const Sizes& sizes,
+                                         const std::vector<int64_t>& pads) const {
+    const Shape &from = sizes.in[0], &to = sizes.out[0];
+    if (node_.has(2) && sizes.in[2].elements() != 1) return nullptr;
     const Shape from_strides = strides_of(from), to_strides = strides_of(to);
     Shape space = from;
     int64_t from_start = 0, to_start = 0;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const size_t axis = normalize_axis(axes[i], from.rank());
-      const int64_t before = pads[i], after = pads[axes.size() + i];
-      space[axis] = std::max<int64_t>(
-          0, from[axis] + std::min<int64_t>(0, before) + std::min<int64_t>(0, after));
-      from_start += std::max<int64_t>(0, -before) * from_strides[axis];
-      to_start += std::max<int64_t>(0, before) * to_strides[axis];
+    for (size_t axis = 0; axis < from.rank(); ++axis) {
+      space[axis] = std::max<int64_t>(0, kept_elements(from, pads, axis));
+      from_start += std::max<int64_t>(0, -pads[axis]) * from_strides[axis];
+      to_start += std::max<int64_t>(0, pads[axis]) * to_strides[axis];
     }
     const size_t size = dtype_size(node_.in[0]->type.dtype);
     PlannedCopy copy{.from = from_start,
@@ -74,13 +116,11 @@ class PadKernel : public Kernel {
     return std::make_unique<BoundPad>(std::move(copy), to.elements(), size, !node_.has(2));
   }
 
- private:
   const Node& node_;
   Isa isa_;
 };
 
 Verdict accepts(const KernelQuery& query) {
-  if (query.attrs<Pad>().mode != "constant") return no("repeats elements");
   if (dtype_size(query.in_dtype(0)) > 8 || query.in_dtype(0) == DType::string)
     return no("elements longer than 8 bytes");
   if (query.node.has(2) && query.in_dtype(2) != query.in_dtype(0))
@@ -96,7 +136,7 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
 
 namespace ops {
 void register_pad_cpu(Kernels& kernels) {
-  kernels.add({.name = "pad/fill", .op = &Pad::op, .accepts = accepts, .prepare = prepare});
+  kernels.add({.name = "pad/copies", .op = &Pad::op, .accepts = accepts, .prepare = prepare});
 }
 }  // namespace ops
 }  // namespace dais

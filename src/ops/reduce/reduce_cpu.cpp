@@ -5,7 +5,7 @@
 #include "base/threads.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce_loops.h"
-#include "runtime/kernel.h"
+#include "ops/reduce/rows_cpu.h"
 
 namespace dais {
 namespace {
@@ -139,6 +139,7 @@ void register_reduce_cpu(Kernels& kernels) {
   for (const Op* op : {&ReduceSum::op, &ReduceMean::op, &ReduceMax::op, &ReduceMin::op,
                        &ReduceL1::op, &ReduceL2::op, &ReduceLogSum::op, &ReduceSumSquare::op})
     kernels.add({.name = "reduce/folds", .op = op, .accepts = accepts, .prepare = prepare});
+  register_scans(kernels);
 }
 }  // namespace ops
 }  // namespace dais

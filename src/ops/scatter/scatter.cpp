@@ -8,53 +8,28 @@
 #include "ops/gather/gather.h"
 #include "ops/gather/indices.h"
 #include "ops/gradient.h"
+#include "ops/scatter/combine.h"
 #include "ops/strided.h"
 
 namespace dais {
 namespace {
 
-enum class Reduction { none, add, mul, min, max };
-
 template <typename Context>
-Reduction parse_reduction(const Context& c, const std::string& text) {
-  if (text == "none") return Reduction::none;
-  if (text == "add") return Reduction::add;
-  if (text == "mul") return Reduction::mul;
-  if (text == "min") return Reduction::min;
-  if (text == "max") return Reduction::max;
+ScatterCombine parse_reduction(const Context& c, const std::string& text) {
+  if (const auto how = scatter_combine(text)) return *how;
   c.fail("the reduction '" + text + "' is unknown", "Use none, add, mul, min or max");
-}
-
-template <typename T>
-T combine(Reduction reduction, T old, T update) {
-  if constexpr (!std::is_arithmetic_v<T>) {
-    return number_cast<T>(combine(reduction, static_cast<float>(old), static_cast<float>(update)));
-  } else {
-    // Unsigned arithmetic: overflow wraps.
-    using Wide = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<int64_t>,
-                                             std::type_identity<T>>::type;
-    switch (reduction) {
-      case Reduction::add:
-        return static_cast<T>(static_cast<Wide>(old) + static_cast<Wide>(update));
-      case Reduction::mul:
-        return static_cast<T>(static_cast<Wide>(old) * static_cast<Wide>(update));
-      case Reduction::min: return old != old || old < update ? old : update;
-      case Reduction::max: return old != old || old > update ? old : update;
-      default: return update;
-    }
-  }
 }
 
 /// Runs body(apply) where apply(to, from) is the reduction of one element by address.
 template <typename Body>
-void visit_reduction(Reduction reduction, DType dtype, Body&& body) {
-  if (reduction == Reduction::none)
+void visit_reduction(ScatterCombine reduction, DType dtype, Body&& body) {
+  if (reduction == ScatterCombine::none)
     return visit_storage(dtype, [&]<typename T>() {
       body.template operator()<T>([](T& to, const T& from) { to = from; });
     });
   visit_dtype<NumericTypes>(dtype, [&]<typename T>() {
     body.template operator()<T>(
-        [reduction](T& to, const T& from) { to = combine(reduction, to, from); });
+        [reduction](T& to, const T& from) { to = combined(reduction, to, from); });
   });
 }
 
