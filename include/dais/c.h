@@ -30,6 +30,17 @@ const char* dais_last_error(void);
 
 /* optimize: "off", "portable", "full" or NULL for full. threads: 0 for all usable cores. */
 dais_session* dais_session_load(const char* path, const char* optimize, int threads);
+
+/* A value that goes from run to run: what the output gives is what the input takes next time. */
+typedef struct dais_state {
+  const char* input;
+  const char* output;
+} dais_state;
+
+/* The same for a model with states, which sessions keep without copies where the graph allows. An
+ * input that is a state is set to start with; it counts for one run. */
+dais_session* dais_session_load_states(const char* path, const char* optimize, int threads,
+                                       const dais_state* states, size_t count);
 dais_session* dais_session_clone(const dais_session* session);
 void dais_session_free(dais_session* session);
 
@@ -43,6 +54,16 @@ const char* dais_output_name(const dais_session* session, size_t index);
  */
 int dais_set_input(dais_session* session, const char* name, const dais_tensor* tensor);
 int dais_run(dais_session* session);
+
+/* Gives a state its memory, which holds its value before and after each run: elements are read and
+ * written there until the session ends or is given other memory. */
+int dais_bind_state(dais_session* session, const char* input, const dais_tensor* memory);
+/* Makes the buffer of a cache that grows for so many entries from the start. */
+int dais_reserve_state(dais_session* session, const char* input, int64_t entries);
+/* Fills *tensor with a view of what a state holds, valid until the next run or the next call of this
+ * function on the session. Fails when it has no value yet. */
+int dais_get_state(dais_session* session, const char* input, dais_tensor* tensor);
+
 /* Fills *tensor with a view of an output, valid until the next run. */
 int dais_get_output(const dais_session* session, const char* name, dais_tensor* tensor);
 

@@ -6,6 +6,7 @@
 struct dais_session {
   dais::Executable executable;
   dais::InferenceSession session;
+  dais::Tensor state;  ///< what dais_get_state showed last
 };
 
 namespace {
@@ -48,6 +49,13 @@ dais::Tensor view_of(const dais_tensor& tensor) {
   return view;
 }
 
+dais_tensor shown(const dais::Tensor& held) {
+  if (held.dtype() == dais::DType::string)
+    throw dais::Error(dais::Code::unsupported, "string tensors cannot be read here");
+  return {static_cast<int32_t>(held.dtype()), static_cast<int32_t>(held.rank()),
+          held.shape().begin(), held.raw(), held.bytes()};
+}
+
 }  // namespace
 
 extern "C" {
@@ -55,18 +63,24 @@ extern "C" {
 const char* dais_last_error(void) { return last_error.c_str(); }
 
 dais_session* dais_session_load(const char* path, const char* optimize, int threads) {
+  return dais_session_load_states(path, optimize, threads, nullptr, 0);
+}
+
+dais_session* dais_session_load_states(const char* path, const char* optimize, int threads,
+                                       const dais_state* states, size_t count) {
   return guarded<dais_session*>(nullptr, [&] {
     dais::ExecutableOptions options;
+    for (size_t i = 0; i < count; ++i) options.states[states[i].input] = states[i].output;
     if (optimize) options.optimize = dais::optimize_from_name(optimize);
     options.threads = threads;
     dais::Executable executable = dais::Model::load(path).compile(options);
-    return new dais_session{executable, executable.session()};
+    return new dais_session{executable, executable.session(), {}};
   });
 }
 
 dais_session* dais_session_clone(const dais_session* session) {
   return guarded<dais_session*>(nullptr, [&] {
-    return new dais_session{session->executable, session->executable.session()};
+    return new dais_session{session->executable, session->executable.session(), {}};
   });
 }
 
@@ -99,11 +113,29 @@ int dais_run(dais_session* session) {
 
 int dais_get_output(const dais_session* session, const char* name, dais_tensor* tensor) {
   return guarded(1, [&] {
-    const dais::Tensor& held = session->session.get(name);
-    if (held.dtype() == dais::DType::string)
-      throw dais::Error(dais::Code::unsupported, "string tensors cannot be read here");
-    *tensor = {static_cast<int32_t>(held.dtype()), static_cast<int32_t>(held.rank()),
-               held.shape().begin(), held.raw(), held.bytes()};
+    *tensor = shown(session->session.get(name));
+    return 0;
+  });
+}
+
+int dais_bind_state(dais_session* session, const char* input, const dais_tensor* memory) {
+  return guarded(1, [&] {
+    session->session.bind_state(input, view_of(*memory));
+    return 0;
+  });
+}
+
+int dais_reserve_state(dais_session* session, const char* input, int64_t entries) {
+  return guarded(1, [&] {
+    session->session.reserve_state(input, entries);
+    return 0;
+  });
+}
+
+int dais_get_state(dais_session* session, const char* input, dais_tensor* tensor) {
+  return guarded(1, [&] {
+    session->state = session->session.state(input);
+    *tensor = shown(session->state);
     return 0;
   });
 }
