@@ -6,7 +6,9 @@
 #include "ops/dims.h"
 #include "ops/gradient.h"
 #include "ops/matmul/matmul.h"
+#include "ops/parts.h"
 #include "ops/reshape/reshape.h"
+#include "ops/transpose/transpose.h"
 #include "ops/wide.h"
 
 namespace dais {
@@ -73,6 +75,47 @@ void reference(Call& c) {
     }
 }
 
+/// Places of the grid and a one for each cell, [1, cells, axes + 1].
+Tensor grid_places(const std::vector<int64_t>& size, bool align, DType dtype) {
+  const int64_t axes = std::ssize(size) - 2;
+  int64_t cells = 1;
+  for (int64_t k = 0; k < axes; ++k) cells *= size[static_cast<size_t>(2 + k)];
+  Tensor out(dtype, Shape{1, cells, axes + 1});
+  std::vector<double> line(static_cast<size_t>(axes + 1), 1.0);
+  for (int64_t cell = 0; cell < cells; ++cell) {
+    int64_t rest = cell;
+    for (int64_t k = 0; k < axes; ++k) {
+      const int64_t extent = size[static_cast<size_t>(axes + 1 - k)];
+      line[static_cast<size_t>(k)] = coordinate(rest % extent, extent, align);
+      rest /= extent;
+    }
+    store_wide<double>(out, cell * (axes + 1), line.data(), axes + 1);
+  }
+  return out;
+}
+
+/// A product of the places with theta, where the size is a constant.
+Values decompose(Graph& graph, const Node& node) {
+  const Tensor* given = node.in[1]->constant();
+  if (!given || given->elements() < 4 || given->elements() > 5) return {};
+  const auto size = given->to_ints();
+  constexpr int64_t kMostCells = int64_t{1} << 24;
+  std::vector<int64_t> shape{0};
+  int64_t cells = 1;
+  for (size_t i = 2; i < size.size(); ++i) {
+    if (size[i] <= 0 || size[i] > kMostCells || (cells *= size[i]) > kMostCells) return {};
+    shape.push_back(size[i]);
+  }
+  shape.push_back(std::ssize(size) - 2);
+  const DType dtype = wide_type(*node.in[0]);
+  const bool align = node.as<AffineGrid>()->align_corners;
+  Value* places = graph.add_constant(grid_places(size, align, dtype));
+  Value* slopes = graph.add(Transpose{{0, 2, 1}}, {as_type(graph, node.in[0], dtype)});
+  Value* y = graph.add(MatMul{}, {places, slopes});
+  y = graph.add(Reshape{}, {y, graph.add_constant(Tensor::ints(shape))});
+  return {as_type(graph, y, node.in[0]->type.dtype)};
+}
+
 /// Linear in theta: each row meets the places of the grid, which the identity gives, and one.
 Values gradient(Graph& g, const Node& n, std::span<Value* const> dy) {
   const auto axes = static_cast<int64_t>(rank_for_gradient(n, n.outs[0])) - 2;
@@ -96,6 +139,7 @@ const Op AffineGrid::op{
     .attrs = &AttrsOf<AffineGrid>::info,
     .infer = infer,
     .reference = reference,
+    .decompose = decompose,
     .gradient = gradient,
     .onnx = {{"AffineGrid", 20}},
 };

@@ -28,8 +28,8 @@ class AttentionParts {
       if (!node_.in[i]->type.ranked()) return false;
     for (const Value* out : node_.outs)
       if (!out->type.ranked()) return false;
-    if (node_.has(6) || !size_of_head().is_constant() || !kv_heads().is_constant() ||
-        !q_heads().is_constant())
+    if (node_.has(6) && !node_.in[6]->type.ranked()) return false;
+    if (!size_of_head().is_constant() || !kv_heads().is_constant() || !q_heads().is_constant())
       return false;
     return !node_.has(3) || mask_covers_all_keys();
   }
@@ -47,7 +47,7 @@ class AttentionParts {
     stages.push_back(scores = masked(scores, k));
     Value* weights = softmax(scores);
     stages.push_back(weights);
-    Value* y = graph_.add(MatMul{}, {weights, as_type(graph_, repeated(v), dtype)});
+    Value* y = graph_.add(MatMul{}, {weights, as_type(graph_, repeated(valid_only(v)), dtype)});
     Values out{as_type(graph_, joined(y), node_.in[0]->type.dtype), k, v};
     if (node_.outs.size() > 3)
       out.push_back(as_type(graph_, stages[static_cast<size_t>(attrs_.qk_matmul_output_mode)],
@@ -118,12 +118,25 @@ class AttentionParts {
     Value* cap = add_scalar(graph_, static_cast<double>(attrs_.softcap), scores->type.dtype);
     return graph_.add(Mul{}, {graph_.add(Tanh{}, {graph_.add(Div{}, {scores, cap})}), cap});
   }
+  Value* size_of(Value* x, int64_t axis) {
+    return graph_.add(Gather{},
+                      {graph_.add(ShapeOf{}, {x}), graph_.add_constant(Tensor::scalar(axis))});
+  }
   /// 0, 1, 2, … as many as an axis of x has.
   Value* counted(Value* x, int64_t axis) {
-    Value* size = graph_.add(
-        Gather{}, {graph_.add(ShapeOf{}, {x}), graph_.add_constant(Tensor::scalar(axis))});
-    return graph_.add(Range{}, {graph_.add_constant(Tensor::scalar<int64_t>(0)), size,
+    return graph_.add(Range{}, {graph_.add_constant(Tensor::scalar<int64_t>(0)), size_of(x, axis),
                                 graph_.add_constant(Tensor::scalar<int64_t>(1))});
+  }
+  /// nonpad_kv_seqlen, one number for each example, along the first of four axes.
+  Value* lengths() {
+    return graph_.add(Reshape{}, {as_type(graph_, node_.in[6], DType::i64), ints({-1, 1, 1, 1})});
+  }
+  /// Entries behind an example's length may hold anything: their weight of zero is not enough.
+  Value* valid_only(Value* v) {
+    if (!node_.has(6)) return v;
+    Value* places = graph_.add(Unsqueeze{}, {counted(v, 2), ints({1})});
+    Value* valid = graph_.add(Less{}, {places, lengths()});
+    return graph_.add(Where{}, {valid, v, add_scalar(graph_, 0, v->type.dtype)});
   }
   Value* masked(Value* scores, Value* keys) {
     const DType dtype = scores->type.dtype;
@@ -134,20 +147,22 @@ class AttentionParts {
                    ? graph_.add(Where{}, {mask, scores, never})
                    : graph_.add(Add{}, {scores, as_type(graph_, mask, dtype)});
     }
-    if (!attrs_.is_causal) return scores;
-    Value* rows = counted(scores, 2);
-    if (node_.has(4)) {
-      Value* past = graph_.add(Gather{}, {graph_.add(ShapeOf{}, {node_.in[4]}),
-                                          graph_.add_constant(Tensor::scalar<int64_t>(2))});
-      rows = graph_.add(Add{}, {rows, past});
+    if (node_.has(6)) {
+      Value* valid = graph_.add(Less{}, {counted(keys, 2), lengths()});
+      scores = graph_.add(Where{}, {valid, scores, never});
     }
-    Value* column = graph_.add(Unsqueeze{}, {rows, ints({1})});
+    if (!attrs_.is_causal) return scores;
+    Value* column = graph_.add(Unsqueeze{}, {counted(scores, 2), ints({1})});
+    if (node_.has(4))
+      column = graph_.add(Add{}, {column, size_of(node_.in[4], 2)});
+    else if (node_.has(6))
+      column = graph_.add(Add{}, {column, graph_.add(Sub{}, {lengths(), size_of(scores, 2)})});
     Value* seen = graph_.add(LessOrEqual{}, {counted(keys, 2), column});
     return graph_.add(Where{}, {seen, scores, never});
   }
   /// A row with every key masked gives zeros.
   Value* softmax(Value* scores) {
-    const bool some_masked = node_.has(3) || attrs_.is_causal;
+    const bool some_masked = node_.has(3) || node_.has(6) || attrs_.is_causal;
     Value* weights = graph_.add(Softmax{}, {scores});
     if (!some_masked) return weights;
     const DType dtype = scores->type.dtype;
