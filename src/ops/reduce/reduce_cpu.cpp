@@ -119,12 +119,31 @@ class ReduceKernel : public Kernel {
   const ReduceLoops& loops_;
 };
 
+/// Whether reduced axes may lie apart, with one longer than 1 between them that stays.
+bool apart(const KernelQuery& query) {
+  const Type& x = query.in(0);
+  if (!x.ranked() || !query.node.has(1)) return false;
+  const size_t rank = x.shape->size();
+  std::vector<bool> reduced(rank, false);
+  for (const int64_t axis : query.constant(1)->to_ints())
+    reduced[normalize_axis(axis, rank)] = true;
+  bool inside = false, behind = false;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    if ((*x.shape)[axis].is(1)) continue;
+    if (reduced[axis] && behind) return true;
+    inside |= reduced[axis];
+    behind |= inside && !reduced[axis];
+  }
+  return false;
+}
+
 Verdict accepts(const KernelQuery& query) {
   if (query.in_dtype(0) != DType::f32) return no("element type other than f32");
   if (!fold_of(*reduction_of(*query.node.op))) return no("a rare reduction");
   if (query.node.has(1) && !query.constant(1)) return no("the axes are known only when running");
   const bool none = !query.node.has(1) || query.constant(1)->elements() == 0;
   if (none && reduce_attrs(query.node).noop_with_empty_axes) return no("nothing is reduced");
+  if (apart(query)) return no("the axes lie apart");
   return yes();
 }
 
@@ -140,6 +159,7 @@ void register_reduce_cpu(Kernels& kernels) {
                        &ReduceL1::op, &ReduceL2::op, &ReduceLogSum::op, &ReduceSumSquare::op})
     kernels.add({.name = "reduce/folds", .op = op, .accepts = accepts, .prepare = prepare});
   register_scans(kernels);
+  register_strided_reductions(kernels);
 }
 }  // namespace ops
 }  // namespace dais

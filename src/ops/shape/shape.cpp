@@ -5,10 +5,8 @@
 #include "ops/cost.h"
 
 namespace dais {
-namespace {
 
-/// The axes [first, last) that ShapeOf reads.
-std::pair<int64_t, int64_t> window(const ShapeOf& attrs, size_t rank) {
+std::pair<int64_t, int64_t> shape_window(const ShapeOf& attrs, size_t rank) {
   const auto limit = static_cast<int64_t>(rank);
   auto clamped = [&](int64_t bound) {
     return std::clamp(bound < 0 ? bound + limit : bound, int64_t{0}, limit);
@@ -17,17 +15,19 @@ std::pair<int64_t, int64_t> window(const ShapeOf& attrs, size_t rank) {
   return {first, std::max(first, last)};
 }
 
+namespace {
+
 void infer_shape(Inference& c) {
   c.set(0, DType::i64, Dims{c.fresh()});
   const Dims& x = c.shape(0);
-  const auto [first, last] = window(c.attrs<ShapeOf>(), x.size());
+  const auto [first, last] = shape_window(c.attrs<ShapeOf>(), x.size());
   c.set(0, DType::i64, Dims{last - first});
   c.set_known(0, Dims(x.begin() + first, x.begin() + last));
 }
 
 void reference_shape(Call& c) {
   const Shape& x = c.in(0).shape();
-  const auto [first, last] = window(c.attrs<ShapeOf>(), x.rank());
+  const auto [first, last] = shape_window(c.attrs<ShapeOf>(), x.rank());
   std::copy(x.begin() + first, x.begin() + last,
             c.out(0, Shape{last - first}).data<int64_t>().begin());
 }

@@ -13,6 +13,9 @@ struct ShapeOf {
   static const Op op;
 };
 
+/// The axes [first, last) that it reads.
+std::pair<int64_t, int64_t> shape_window(const ShapeOf& attrs, size_t rank);
+
 /// Number of elements as an i64 scalar.
 struct Size {
   static constexpr auto fields = std::tuple{};
