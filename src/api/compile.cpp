@@ -78,6 +78,7 @@ PlanOptions plan_options(const CompileOptions& options) {
   out.kernels = options.optimize != Optimize::off;
   out.states = options.states;
   out.backend = options.backend;
+  out.keep_constants = options.keep_constants;
   if (options.optimize == Optimize::full)
     out.specialize = [narrow = options](const Graph& graph, std::span<const Shape> inputs) mutable {
       narrow.verify_passes = false;

@@ -21,6 +21,7 @@ struct CompileOptions {
   /// A device that runs what it has kernels for; null: the CPU alone. Ignored when `optimize` is
   /// off, which runs reference loops.
   std::shared_ptr<Backend> backend = nullptr;
+  bool keep_constants = false;  ///< for who looks at the plan's graph: also packed ones
 };
 
 struct Compiled {

@@ -6,6 +6,7 @@
 /// Every pass of the pipelines; each in the file of its name.
 namespace dais {
 
+bool einsum_products(Graph& graph, const Target& target);
 bool fold_constants(Graph& graph, const Target& target);
 bool fold_affine(Graph& graph, const Target& target);
 bool fold_pad(Graph& graph, const Target& target);
@@ -22,10 +23,12 @@ bool recognize_products(Graph& graph, const Target& target);
 bool recognize_rotary(Graph& graph, const Target& target);
 bool shuffle_channels(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
+bool simplify_moves(Graph& graph, const Target& target);
 bool split_conv_transpose(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);
 bool fuse_quantised(Graph& graph, const Target& target);
 bool quantise_linear(Graph& graph, const Target& target);
 bool remove_dead(Graph& graph, const Target& target);
+bool widen_half(Graph& graph, const Target& target);
 
 }  // namespace dais

@@ -7,6 +7,7 @@ std::span<const Pass> portable_passes() {
       {"quantise_linear", quantise_linear},  // before weights fold to float
       {"fold_constants", fold_constants},
       {"inline_branches", inline_branches},
+      {"einsum_products", einsum_products},
       {"share_common", share_common},
       {"fold_constants_again", fold_constants},
       {"simplify", simplify},
@@ -19,6 +20,7 @@ std::span<const Pass> portable_passes() {
       {"recognize_rotary", recognize_rotary},
       {"recognize_attention", recognize_attention},
       {"share_common_again", share_common},
+      {"simplify_moves", simplify_moves},  // the recognisers know chains as they are exported
       {"fold_recognized", fold_constants},
       {"remove_dead", remove_dead},
   };
@@ -27,6 +29,7 @@ std::span<const Pass> portable_passes() {
 
 std::span<const Pass> target_passes() {
   static constexpr Pass passes[] = {
+      {"widen_half", widen_half},                      // casts of weights fold next
       {"fold_weights", fold_weights},                  // kernels want constant weights
       {"split_conv_transpose", split_conv_transpose},  // before layout, which it needs
       {"layout", layout},                              // leaves constants to fold

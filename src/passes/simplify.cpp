@@ -33,8 +33,10 @@ Values drop_dropout(Graph& graph, Node& node) {
 }
 
 Values drop_identity(Graph& graph, Node& node) {
-  // Outputs of the graph keep a value of their own.
-  if (!node.as<Identity>() || graph.is_output(node.outs[0])) return {};
+  if (!node.as<Identity>()) return {};
+  // Every output of the graph keeps a value of its own.
+  const bool free = node.in[0]->producer() && !graph.is_output(node.in[0]);
+  if (graph.is_output(node.outs[0]) && !free) return {};
   return {node.in[0]};
 }
 
