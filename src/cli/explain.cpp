@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "cli/layers.h"
 #include "cli/run_options.h"
 
 namespace dais::cli {
@@ -22,12 +23,6 @@ std::string body_text(const Node& node) {
   return out.empty() ? "" : " {" + out + "}";
 }
 
-const char* kernel_name(const Step& step) {
-  if (step.place == Place::upload) return "to the device";
-  if (step.place == Place::download) return "to the CPU";
-  return step.row ? step.row->name.data() : "reference";
-}
-
 const char* place_name(const Step& step) {
   return step.place == Place::host ? "cpu" : step.place == Place::device ? "device" : "copy";
 }
@@ -38,8 +33,8 @@ void print_steps(const Plan& plan) {
   for (size_t i = 0; i < plan.steps().size(); ++i) {
     const Step& step = plan.steps()[i];
     std::printf("%5zu  %-24s %-26s %-7s %-10s %s -> %s%s\n", i,
-                std::string(step.node->op->name).c_str(), kernel_name(step), place_name(step),
-                step.bound_early ? "bound" : "running", step.node->name.c_str(),
+                std::string(step.node->op->name).c_str(), kernel_name(step).c_str(),
+                place_name(step), step.bound_early ? "bound" : "running", step.node->name.c_str(),
                 step.node->outs[0]->type.text().c_str(), body_text(*step.node).c_str());
     for (const auto& [row, reason] : step.refusals)
       std::printf("%7s%s: %s\n", "", row.c_str(), reason.c_str());
@@ -73,6 +68,7 @@ void explain(const RunOptions& options, int passes_until, bool text) {
   onnx::Model model = onnx::import_model(options.model, import_options(options.inputs));
   CompileOptions compile_options = options.compile();
   compile_options.passes_until = passes_until;
+  compile_options.keep_constants = text;
   const Compiled compiled = compile(std::move(model.graph), compile_options);
   if (text) {
     std::printf("%s", compiled.plan->graph().text().c_str());

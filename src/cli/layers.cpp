@@ -122,7 +122,10 @@ json to_json(const cpu::Peaks& peaks) {
 }  // namespace
 
 std::string kernel_name(const Step& step, bool refused) {
-  return step.row && !refused ? std::string(step.row->name) : "reference";
+  if (step.place == Place::upload) return "to the device";
+  if (step.place == Place::download) return "to the CPU";
+  if (step.row && !refused) return std::string(step.row->name);
+  return step.regions.empty() ? "reference" : "regions";
 }
 
 Layers measure_layers(Session& session, const std::vector<Datum>& inputs) {

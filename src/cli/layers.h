@@ -39,6 +39,6 @@ void print_layers(const Layers& layers, const PlanOptions& options, size_t top);
 void add_layers(nlohmann::json& out, const Layers& layers);
 
 /// "reference" for steps that have no row, or whose row refused the sizes that came.
-std::string kernel_name(const Step& step, bool refused);
+std::string kernel_name(const Step& step, bool refused = false);
 
 }  // namespace dais::cli

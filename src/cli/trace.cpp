@@ -32,10 +32,9 @@ void Trace::add(const std::vector<StepTime>& profile) {
   for (const StepTime& time : profile) {
     const Step& step = time.plan->steps()[time.step];
     const StepCost cost = cost_of(time);
-    events_.push_back(
-        {{"step", kernel_name(step, false), step.node->where(), time.start, time.elapsed, 0},
-         cost.flops,
-         cost.bytes});
+    events_.push_back({{"step", kernel_name(step), step.node->where(), time.start, time.elapsed, 0},
+                       cost.flops,
+                       cost.bytes});
   }
 }
 

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/file.h"
+
 namespace dais::onnx {
 namespace {
 
@@ -169,6 +171,7 @@ Tensor from_raw(Bytes bytes, DType dtype, const Shape& shape,
     if (!usable)
       for (size_t i = 0; i < elements; ++i) out.storage<uint8_t>()[i] = bytes[i] != 0;
   }
+  MappedFile::release(bytes.data(), bytes.size());
   return out;
 }
 

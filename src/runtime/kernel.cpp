@@ -24,6 +24,8 @@ class BoundSimple : public BoundKernel {
 
 }  // namespace
 
+bool Kernel::packs(const Tensor&) const { return false; }
+
 std::unique_ptr<BoundKernel> SimpleKernel::bind(const Sizes& sizes) const {
   return std::make_unique<BoundSimple>(node_, run_, sizes);
 }

@@ -81,6 +81,9 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Fixes sizes. nullptr: not for these sizes (the reference runs instead).
   virtual std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const = 0;
+  /// Whether this constant of the node (or of its body) is in the kernel for good: no run reads it
+  /// and `bind` takes all sizes. Its elements may be gone once `prepare` has returned.
+  virtual bool packs(const Tensor& constant) const;
   /// What was chosen inside, e.g. oneDNN's implementation; printed by `explain`.
   virtual std::string detail() const { return {}; }
 };
@@ -99,8 +102,6 @@ struct KernelRow {
   /// Whether an output may be an input continued along `axis`, both in one buffer that has room for
   /// more than either (Sizes::room). Null: never.
   bool (*grows)(const Node&, size_t output, size_t input, size_t axis) = nullptr;
-  /// Whether an input may lie in such a buffer. Null: never.
-  bool (*reads_room)(const Node&, size_t input, size_t axis) = nullptr;
   int priority = 0;
 };
 

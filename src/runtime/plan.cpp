@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/span.h"
 #include "base/threads.h"
 #include "runtime/backend.h"
@@ -18,6 +19,7 @@ class PlanBuilder {
 
   void build() {
     add_sources();
+    may_specialize_ = may_specialize();
     for (const auto& node : plan_.graph_->nodes()) add_node(*node);
     for (const Value* value : plan_.graph_->outputs) {
       const int slot = slot_of(value);
@@ -65,13 +67,17 @@ class PlanBuilder {
   }
 
  private:
-  /// Kernels pack their weights once more for each specialised plan, so large models keep one.
   bool specializable() const {
-    constexpr size_t kMostWeightBytes = size_t{64} << 20;
-    if (!plan_.options_.specialize) return false;
     if (std::any_of(plan_.states_.begin(), plan_.states_.end(),
                     [](const StateSlot& state) { return state.growing_axis >= 0; }))
       return false;
+    return may_specialize_ && sizes_would_help();
+  }
+
+  /// Kernels pack their weights once more for each specialised plan, so large models keep one.
+  bool may_specialize() const {
+    constexpr size_t kMostWeightBytes = size_t{64} << 20;
+    if (!plan_.options_.specialize) return false;
     const auto& inputs = plan_.graph_->inputs;
     const bool tensors = std::all_of(inputs.begin(), inputs.end(), [](const Value* value) {
       return value->type.is_tensor() && value->type.dtype != DType::undefined;
@@ -83,7 +89,7 @@ class PlanBuilder {
     size_t bytes = 0;
     for (const auto& value : plan_.graph_->values())
       if (value->constant()) bytes += value->constant()->bytes();
-    return bytes <= kMostWeightBytes && sizes_would_help();
+    return bytes <= kMostWeightBytes;
   }
 
   /// Whether a step finds its sizes while running for want of sizes of inputs, rather than because
@@ -248,6 +254,9 @@ class PlanBuilder {
     });
     if (node.op->view && node.has(0) && add_view(node, step.in[0])) return;
     if (step.place == Place::host || step.place == Place::device) choose(step);
+    if (step.kernel && !may_specialize_ && !plan_.options_.keep_constants &&
+        !plan_.options_.backend)
+      drop_packed(node, *step.kernel);
     const bool sets_own_outputs = node.op->reference && !node.regions.empty();
     for (const Value* value : node.outs) step.out.push_back(add_slot(value, Slot::Kind::late));
     step.bound_early = inputs_sized && (step.kernel || !sets_own_outputs) &&
@@ -313,6 +322,47 @@ class PlanBuilder {
     if (!step.kernel && !node.op->reference && !node.op->decompose)
       throw Error(Code::unsupported, std::string(node.op->name) + " cannot run on this device",
                   node.where());
+  }
+
+  static bool worth_dropping(const Value* value) {
+    constexpr size_t kFewestBytes = 4096;
+    return value && value->constant() && value->constant()->raw() &&
+           value->constant()->bytes() >= kFewestBytes;
+  }
+
+  /// Constants that only packed kernels use go as soon as the last of those is made, so that
+  /// both forms of all weights are never held together.
+  void drop_packed(const Node& node, const Kernel& kernel) {
+    for (const auto& body : node.regions) {
+      Values packed;
+      for (const auto& value : body->values())
+        if (worth_dropping(value.get()) && kernel.packs(*value->constant()))
+          packed.push_back(value.get());
+      for (Value* value : packed) hollow(*body, value);
+    }
+    const Values operands = node.in;
+    for (Value* value : operands) {
+      if (!worth_dropping(value) || !kernel.packs(*value->constant())) continue;
+      const bool last = ++packed_uses_[value] == value->users().size();
+      if (!last || plan_.graph_->is_output(value)) continue;
+      const auto found = index_.find(value);
+      const int index = found->second;
+      index_.erase(found);
+      Value* shell = hollow(*plan_.graph_, value);
+      plan_.slots_[static_cast<size_t>(index)].value = shell;
+      index_[shell] = index;
+    }
+  }
+
+  /// The constant's type and shape without its elements.
+  static Value* hollow(Graph& graph, Value* value) {
+    const Tensor& held = *value->constant();
+    MappedFile::release(held.raw(), held.bytes());
+    Value* shell =
+        graph.add_constant(Tensor::view(held.dtype(), held.shape(), nullptr), value->name);
+    graph.replace_uses(value, shell);
+    graph.remove_dead();
+    return shell;
   }
 
   /// Lets the new value of a state lie in the old one's memory where nobody reads that later.
@@ -437,6 +487,8 @@ class PlanBuilder {
   Plan& plan_;
   Places places_;
   std::unordered_map<const Value*, int> index_, device_index_;
+  std::unordered_map<const Value*, size_t> packed_uses_;
+  bool may_specialize_ = false;
 };
 
 std::shared_ptr<const Plan> Plan::create(std::unique_ptr<Graph> graph, const PlanOptions& options) {

@@ -25,6 +25,7 @@ struct PlanOptions {
   int threads = 0;  ///< 0: all usable cores
   Isa isa = Isa::plain;
   bool kernels = true;              ///< false: reference loops only
+  bool keep_constants = false;      ///< also those that kernels have packed
   Specialize specialize = nullptr;  ///< null: plans stay as they are
   std::vector<StatePair> states = {};
   /// Runs what it has rows for; null: everything runs on the CPU.

@@ -93,7 +93,9 @@ std::vector<size_t> Session::refused_steps() const {
   if (state_->active) return state_->active->refused_steps();
   std::vector<size_t> out;
   for (size_t at = 0; at < state_->steps.size(); ++at)
-    if (state_->plan->steps()[at].kernel && !state_->steps[at].kernel) out.push_back(at);
+    if (const Step& step = state_->plan->steps()[at];
+        step.bound_early && step.kernel && !state_->steps[at].kernel)
+      out.push_back(at);
   return out;
 }
 

@@ -1,13 +1,21 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/span.h"
 #include "runtime/session_state.h"
 
 namespace dais {
 
-BoundCache::Entry* BoundCache::find(const std::vector<int64_t>& key) {
+size_t BoundCache::hash_of(const std::vector<int64_t>& key) {
+  uint64_t hash = key.size();
+  for (const int64_t number : key)
+    hash = (hash ^ static_cast<uint64_t>(number)) * 0x9E3779B97F4A7C15U;
+  return hash;
+}
+
+BoundCache::Entry* BoundCache::find(const std::vector<int64_t>& key, size_t hash) {
   for (size_t i = 0; i < entries_.size(); ++i)
-    if (entries_[i]->key == key) {
+    if (entries_[i]->hash == hash && entries_[i]->key == key) {
       std::rotate(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(i),
                   entries_.begin() + static_cast<ptrdiff_t>(i) + 1);
       return entries_.front().get();
@@ -15,11 +23,16 @@ BoundCache::Entry* BoundCache::find(const std::vector<int64_t>& key) {
   return nullptr;
 }
 
-BoundCache::Entry& BoundCache::add(std::vector<int64_t> key, std::unique_ptr<BoundKernel> kernel) {
-  if (entries_.size() == kLimit) entries_.pop_back();
-  entries_.insert(entries_.begin(),
-                  std::make_unique<Entry>(Entry{std::move(key), std::move(kernel)}));
-  return *entries_.front();
+/// The oldest entry is written over, its memory used again.
+BoundCache::Entry& BoundCache::add(const std::vector<int64_t>& key, size_t hash,
+                                   std::unique_ptr<BoundKernel> kernel) {
+  if (entries_.size() < kLimit) entries_.push_back(std::make_unique<Entry>());
+  std::rotate(entries_.begin(), entries_.end() - 1, entries_.end());
+  Entry& entry = *entries_.front();
+  entry.hash = hash;
+  entry.key = key;
+  entry.kernel = std::move(kernel);
+  return entry;
 }
 
 Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(shared)) {
@@ -27,7 +40,8 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
   data.resize(count);
   pointers.resize(count);
   shapes.resize(count);
-  changed.assign(count, 1);
+  is_changed_.assign(count, 0);
+  for (size_t i = 0; i < count; ++i) mark_changed(i);
   steps.resize(plan->steps().size());
   if (plan->options().backend) {
     queue = plan->options().backend->open_queue();
@@ -53,22 +67,56 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
       if (root == Slot::Kind::input) input_views_.push_back(static_cast<int>(i));
       if (root == Slot::Kind::late) late_views_.emplace_back(slot.root, static_cast<int>(i));
     }
-    if (slot.kind == Slot::Kind::arena)
-      (slot.on_device ? device_arena_ : host_arena_).slots.push_back(static_cast<int>(i));
+    if (slot.kind == Slot::Kind::arena) arena_of(i).slots.push_back(static_cast<int>(i));
   }
-  for (Arena* arena : {&host_arena_, &device_arena_})
-    arena->capacities.assign(arena->slots.size(), 0);
+  find_turns();
+  index_slots();
   symbols_.resize(plan->sizes().symbols());
   input_shapes_.resize(plan->input_slots().size());
   for (const Value* input : plan->graph().inputs) {
     auto& symbols = axis_symbols_.emplace_back();
+    auto& sizes = axis_sizes_.emplace_back();
     if (!input->type.shape) continue;
-    for (const Dim& dim : *input->type.shape)
+    for (const Dim& dim : *input->type.shape) {
       symbols.push_back(dim.is_constant() ? -1 : plan->sizes().symbol(dim.text()));
+      sizes.push_back(dim.constant().value_or(-1));
+    }
   }
   states.resize(plan->states().size());
   growths.resize(states.size());
   bound_rooms_.assign(states.size(), 0);
+}
+
+/// What a changed size leads to.
+void Session::State::index_slots() {
+  const auto& slots = plan->slots();
+  arena_place_.assign(slots.size(), -1);
+  for (Arena* arena : {&host_arena_, &device_arena_}) {
+    arena->wanted.assign(arena->slots.size(), 0);
+    arena->capacities.assign(arena->slots.size(), 0);
+    for (size_t i = 0; i < arena->slots.size(); ++i)
+      arena_place_[static_cast<size_t>(arena->slots[i])] = static_cast<int>(i);
+  }
+  slots_of_size_.assign(plan->sizes().entries(), {});
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (slots[i].sized)
+      for (const int size : slots[i].sizes)
+        slots_of_size_[static_cast<size_t>(size)].push_back(static_cast<int>(i));
+  steps_of_slot_.assign(slots.size(), {});
+  for (size_t at = 0; at < steps.size(); ++at) {
+    const Step& step = plan->steps()[at];
+    if (!step.bound_early || !step.kernel) continue;
+    for (const auto* list : {&step.in, &step.out})
+      for (const int slot : *list)
+        if (slot >= 0) steps_of_slot_[static_cast<size_t>(slot)].push_back(static_cast<int>(at));
+  }
+  is_due_.assign(steps.size(), 0);
+}
+
+void Session::State::mark_changed(size_t slot) {
+  if (is_changed_[slot]) return;
+  is_changed_[slot] = 1;
+  changed_.push_back(static_cast<int>(slot));
 }
 
 void Session::State::hand_over_outputs() {
@@ -89,7 +137,7 @@ void Session::State::hand_over_outputs() {
   for (size_t i = 0; i < slots.size(); ++i)
     if (slots[i].kind == Slot::Kind::view && handed(slots[i].root))
       handed_views_.push_back(static_cast<int>(i));
-  host_arena_.capacities.assign(host_arena_.slots.size(), 0);
+  index_slots();
 }
 
 Session* Session::State::specialized(std::span<const Datum> inputs) {
@@ -146,20 +194,20 @@ void Session::State::bind(std::span<const Datum> inputs) {
     make_rooms();
     place_arena(host_arena_);
     place_arena(device_arena_);
-    for (size_t at = 0; at < steps.size(); ++at)
-      if (plan->steps()[at].bound_early) bind_step(at);
+    bind_steps();
     point_slots();
-    std::fill(changed.begin(), changed.end(), 0);
+    for (const int slot : changed_) is_changed_[static_cast<size_t>(slot)] = 0;
+    changed_.clear();
     bound_ = true;
-    return place_handed();
+    return place_outputs();
   }
-  place_handed();
+  place_outputs();
   // The caller's tensors differ from run to run, and with them the views of them.
   for (int slot : input_views_) point(static_cast<size_t>(slot));
 }
 
 void Session::State::check_inputs(std::span<const Datum> inputs) {
-  std::vector<char> known(symbols_.size(), 0);
+  known_.assign(symbols_.size(), 0);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = *plan->graph().inputs[i];
     const Type& type = value.type;
@@ -175,18 +223,16 @@ void Session::State::check_inputs(std::span<const Datum> inputs) {
     if (!type.shape) continue;
     if (tensor.rank() != type.shape->size()) fail("has shape " + tensor.shape().text());
     for (size_t axis = 0; axis < tensor.rank(); ++axis) {
-      const Dim& dim = (*type.shape)[axis];
-      if (dim.is_constant() && !dim.is(tensor.shape()[axis]))
-        fail("has shape " + tensor.shape().text());
+      const int64_t size = tensor.shape()[axis], wanted = axis_sizes_[i][axis];
+      if (wanted >= 0 && wanted != size) fail("has shape " + tensor.shape().text());
       const int symbol = axis_symbols_[i][axis];
       if (symbol < 0) continue;
       auto& held = symbols_[static_cast<size_t>(symbol)];
-      if (known[static_cast<size_t>(symbol)] && held != tensor.shape()[axis])
-        fail("has size " + std::to_string(tensor.shape()[axis]) + " on axis " +
-             std::to_string(axis) + ", but '" + dim.text() + "' is " + std::to_string(held) +
-             " elsewhere");
-      held = tensor.shape()[axis];
-      known[static_cast<size_t>(symbol)] = 1;
+      if (known_[static_cast<size_t>(symbol)] && held != size)
+        fail("has size " + std::to_string(size) + " on axis " + std::to_string(axis) + ", but '" +
+             (*type.shape)[axis].text() + "' is " + std::to_string(held) + " elsewhere");
+      held = size;
+      known_[static_cast<size_t>(symbol)] = 1;
     }
   }
 }
@@ -205,28 +251,40 @@ void Session::State::check_expressions() {
   }
 }
 
+/// Only slots that use a size that has changed are looked at.
 void Session::State::update_shapes() {
+  std::swap(sizes_, sizes_before_);
   plan->sizes().evaluate(symbols_, sizes_);
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const Slot& slot = plan->slots()[i];
-    if (!slot.sized) continue;
-    Shape& shape = shapes[i];
-    const size_t rank = slot.sizes.size();
-    bool same = shape.rank() == rank;
-    for (size_t axis = 0; axis < rank && same; ++axis)
-      same = shape[axis] == sizes_[static_cast<size_t>(slot.sizes[axis])];
-    if (same) continue;
-    changed[i] = 1;
+  const bool all = !shapes_current_ || sizes_before_.size() != sizes_.size();
+  shapes_current_ = false;
+  if (all)
+    for (size_t i = 0; i < shapes.size(); ++i) set_shape(i);
+  else
+    for (size_t size = 0; size < sizes_.size(); ++size)
+      if (sizes_[size] != sizes_before_[size])
+        for (const int slot : slots_of_size_[size]) set_shape(static_cast<size_t>(slot));
+  shapes_current_ = true;
+}
+
+void Session::State::set_shape(size_t i) {
+  const Slot& slot = plan->slots()[i];
+  if (!slot.sized) return;
+  Shape& shape = shapes[i];
+  const size_t rank = slot.sizes.size();
+  if (shape.rank() != rank) {
     shape = Shape();
     shape.resize(rank);
-    for (size_t axis = 0; axis < rank; ++axis) {
-      shape[axis] = sizes_[static_cast<size_t>(slot.sizes[axis])];
-      if (shape[axis] < 0)
-        throw Error(Code::invalid_argument,
-                    "'" + slot.value->name + "' " + slot.value->type.text() +
-                        " has an impossible size for these inputs",
-                    slot.value->producer() ? slot.value->producer()->where() : "");
-    }
+    mark_changed(i);
+  }
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t size = sizes_[static_cast<size_t>(slot.sizes[axis])];
+    if (shape[axis] != size) mark_changed(i);
+    shape[axis] = size;
+    if (size < 0)
+      throw Error(Code::invalid_argument,
+                  "'" + slot.value->name + "' " + slot.value->type.text() +
+                      " has an impossible size for these inputs",
+                  slot.value->producer() ? slot.value->producer()->where() : "");
   }
 }
 
@@ -234,25 +292,26 @@ void Session::State::update_shapes() {
 /// by one each step is planned anew only now and then.
 void Session::State::place_arena(Arena& arena) {
   bool fits = arena.placed || arena.slots.empty();
-  std::vector<size_t> wanted(arena.slots.size());
+  for (const int changed : changed_) {
+    const auto slot = static_cast<size_t>(changed);
+    if (arena_place_[slot] < 0 || &arena_of(slot) != &arena) continue;
+    const auto i = static_cast<size_t>(arena_place_[slot]);
+    arena.wanted[i] = static_cast<size_t>(shapes[slot].elements()) *
+                      dtype_size(plan->slots()[slot].value->type.dtype);
+    fits = fits && arena.wanted[i] <= arena.capacities[i] &&
+           (arena.capacities[i] < 65536 || arena.wanted[i] >= arena.capacities[i] / 4);
+  }
+  if (fits) return;
+  moved_ = true;
+  std::vector<Lifetime> lifetimes;
   for (size_t i = 0; i < arena.slots.size(); ++i) {
-    const auto slot = static_cast<size_t>(arena.slots[i]);
-    wanted[i] = static_cast<size_t>(shapes[slot].elements()) *
-                dtype_size(plan->slots()[slot].value->type.dtype);
-    fits = fits && wanted[i] <= arena.capacities[i] &&
-           (arena.capacities[i] < 65536 || wanted[i] >= arena.capacities[i] / 4);
+    const Slot& slot = plan->slots()[static_cast<size_t>(arena.slots[i])];
+    // The first binding is exact; once sizes have changed, an eighth is kept in reserve.
+    arena.capacities[i] = arena.placed ? arena.wanted[i] + arena.wanted[i] / 8 : arena.wanted[i];
+    lifetimes.push_back({slot.first, slot.last, arena.capacities[i]});
   }
-  if (!fits) {
-    std::vector<Lifetime> lifetimes;
-    for (size_t i = 0; i < arena.slots.size(); ++i) {
-      const Slot& slot = plan->slots()[static_cast<size_t>(arena.slots[i])];
-      // The first binding is exact; once sizes have changed, an eighth is kept in reserve.
-      arena.capacities[i] = arena.placed ? wanted[i] + wanted[i] / 8 : wanted[i];
-      lifetimes.push_back({slot.first, slot.last, arena.capacities[i]});
-    }
-    arena.plan = plan_memory(lifetimes);
-    make_arena(arena, static_cast<int64_t>(arena.plan.total_bytes));
-  }
+  arena.plan = plan_memory(lifetimes);
+  make_arena(arena, static_cast<int64_t>(arena.plan.total_bytes));
   for (size_t i = 0; i < arena.slots.size(); ++i)
     pointers[static_cast<size_t>(arena.slots[i])] = arena.base() + arena.plan.offsets[i];
 }
@@ -296,25 +355,39 @@ void Session::State::place_handed() {
   }
 }
 
-/// Memory of the arena and its views stays where it is until sizes change.
+void Session::State::place_outputs() {
+  place_handed();
+  place_turns();
+}
+
+/// Memory of the arena and its views stays where it is until sizes change; views of inputs follow
+/// the caller.
 void Session::State::point_slots() {
-  for (size_t i = 0; i < data.size(); ++i) {
+  const auto place = [&](size_t i) {
     const Slot& slot = plan->slots()[i];
     const bool fixed_view = slot.kind == Slot::Kind::view &&
                             plan->slots()[static_cast<size_t>(slot.root)].kind != Slot::Kind::late;
-    if (slot.kind != Slot::Kind::arena && !fixed_view) continue;
-    const void* memory = pointers[fixed_view ? static_cast<size_t>(slot.root) : i];
-    if (changed[i] || data[i].tensor.raw() != memory) point(i);
-  }
+    if (slot.kind == Slot::Kind::arena || fixed_view) point(i);
+  };
+  if (moved_)
+    for (size_t i = 0; i < data.size(); ++i) place(i);
+  else
+    for (const int slot : changed_) place(static_cast<size_t>(slot));
+  moved_ = false;
+  for (const int slot : input_views_) point(static_cast<size_t>(slot));
+}
+
+void Session::State::bind_steps() {
+  for (const int slot : changed_)
+    for (const int at : steps_of_slot_[static_cast<size_t>(slot)])
+      is_due_[static_cast<size_t>(at)] = 1;
+  for (const int slot : changed_)
+    for (const int at : steps_of_slot_[static_cast<size_t>(slot)])
+      if (std::exchange(is_due_[static_cast<size_t>(at)], 0)) bind_step(static_cast<size_t>(at));
 }
 
 void Session::State::bind_step(size_t at) {
   const Step& step = plan->steps()[at];
-  if (!step.kernel) return;
-  bool any = false;
-  for (int slot : step.in) any |= slot >= 0 && changed[static_cast<size_t>(slot)];
-  for (int slot : step.out) any |= changed[static_cast<size_t>(slot)] != 0;
-  if (!any && steps[at].kernel) return;
   in_sizes_.clear();
   out_sizes_.clear();
   for (int slot : step.in)
@@ -335,11 +408,12 @@ BoundKernel* Session::State::bound_kernel(size_t at, const Sizes& sizes) {
     }
   key_.insert(key_.end(), sizes.room.begin(), sizes.room.end());
   BoundCache& cache = steps[at].cache;
-  BoundCache::Entry* entry = cache.find(key_);
+  const size_t hash = BoundCache::hash_of(key_);
+  BoundCache::Entry* entry = cache.find(key_, hash);
   if (!entry) {
     const Step& step = plan->steps()[at];
     const Span span("bind", step.row->name, step.node->name);
-    entry = &cache.add(key_, step.kernel->bind(sizes));
+    entry = &cache.add(key_, hash, step.kernel->bind(sizes));
   }
   if (!entry->kernel) return nullptr;
   const auto scratch = static_cast<int64_t>(entry->kernel->scratch_bytes());

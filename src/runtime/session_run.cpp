@@ -68,6 +68,8 @@ void Session::State::run_reference(size_t at) {
   for (int slot : step.in)
     in_data_.push_back(slot >= 0 ? data[static_cast<size_t>(slot)] : Datum());
   for (int slot : step.out) out_data_.push_back(data[static_cast<size_t>(slot)]);
+  for (const Datum& datum : in_data_)
+    DAIS_CHECK(!datum.tensor || datum.tensor.raw() || datum.tensor.elements() == 0);
   densify(step);
   if (step.node->op->reference) {
     Call call(*step.node, in_data_, out_data_);

@@ -12,11 +12,13 @@ namespace dais {
 class BoundCache {
  public:
   struct Entry {
+    size_t hash = 0;
     std::vector<int64_t> key;
     std::unique_ptr<BoundKernel> kernel;  ///< null: the row refused these sizes
   };
-  Entry* find(const std::vector<int64_t>& key);
-  Entry& add(std::vector<int64_t> key, std::unique_ptr<BoundKernel> kernel);
+  static size_t hash_of(const std::vector<int64_t>& key);
+  Entry* find(const std::vector<int64_t>& key, size_t hash);
+  Entry& add(const std::vector<int64_t>& key, size_t hash, std::unique_ptr<BoundKernel> kernel);
 
  private:
   static constexpr size_t kLimit = 16;
@@ -32,7 +34,7 @@ struct BoundStep {
 /// The planned buffers of one place, side by side in one piece of its memory.
 struct Arena {
   std::vector<int> slots;
-  std::vector<size_t> capacities;  ///< bytes booked per slot
+  std::vector<size_t> wanted, capacities;  ///< bytes per slot: needed, booked
   MemoryPlan plan;
   Tensor host;
   std::shared_ptr<DeviceMemory> device;
@@ -58,6 +60,16 @@ struct Growth {
   int64_t reserve = 0;  ///< wished for
 };
 
+/// A state whose sizes change without a row that could let it grow: two buffers take turns as the
+/// input's and the output's memory, so that nothing is copied.
+struct Turn {
+  size_t state = 0;
+  size_t slot = 0;            ///< root of the output
+  std::vector<size_t> views;  ///< of that slot
+  bool given = false;         ///< the state has memory of the caller's, which is copied to
+  Tensor held, spare;         ///< bytes
+};
+
 struct Session::State {
   explicit State(std::shared_ptr<const Plan> shared);
   ~State();
@@ -77,6 +89,8 @@ struct Session::State {
   /// The inputs with those of states filled in.
   std::span<const Datum> with_states(std::span<const Datum> inputs);
   void commit_states();
+  /// The caller keeps a state's memory: its new values are copied there.
+  void keep_memory(size_t at);
   void start_growing(size_t at, const Tensor& from);
   Tensor dense_state(size_t at) const;
   size_t arena_bytes() const { return host_arena_.bytes() + device_arena_.bytes(); }
@@ -99,7 +113,6 @@ struct Session::State {
   std::vector<Datum> data;      ///< by slot
   std::vector<void*> pointers;  ///< by slot
   std::vector<Shape> shapes;    ///< by slot, where sized
-  std::vector<char> changed;    ///< by slot: shape differs from the last binding
   std::vector<BoundStep> steps;
   std::vector<Datum> results;
   std::vector<Tensor> states;   ///< by the plan's states; one that grows: a view of its buffer
@@ -132,6 +145,17 @@ struct Session::State {
   void point_slots();
   void point(size_t slot);
   void place_handed();
+  void find_turns();
+  void place_turns();
+  bool take_turn(size_t at);
+  void place_outputs();
+  void set_shape(size_t slot);
+  void mark_changed(size_t slot);
+  void index_slots();
+  Arena& arena_of(size_t slot) {
+    return plan->slots()[slot].on_device ? device_arena_ : host_arena_;
+  }
+  void bind_steps();
   void bind_step(size_t at);
   BoundKernel* bound_kernel(size_t at, const Sizes& sizes);
   void run_host(size_t at);
@@ -148,7 +172,15 @@ struct Session::State {
 
   bool bound_ = false;
   std::vector<Shape> input_shapes_;
-  std::vector<int64_t> symbols_, sizes_;
+  std::vector<int64_t> symbols_, sizes_, sizes_before_;
+  std::vector<std::vector<int>> slots_of_size_;  ///< by entry of the size table
+  std::vector<std::vector<int>> steps_of_slot_;  ///< those bound early that use a slot
+  std::vector<int> arena_place_;                 ///< by slot: its place in its arena's list, or -1
+  /// Slots whose shape (or room) differs from the last binding, each once.
+  std::vector<int> changed_;
+  std::vector<char> is_changed_, is_due_;  ///< by slot; by step, only while binding
+  bool shapes_current_ = false;
+  bool moved_ = false;  ///< an arena was laid out anew
   Arena host_arena_, device_arena_;
   std::shared_ptr<DeviceMemory> device_scratch_;
   std::vector<Segment> segments_;
@@ -157,8 +189,9 @@ struct Session::State {
   int settled_runs_ = 0;      ///< runs since sizes or addresses changed
   bool downloading_ = false;  ///< what the device was asked for has not been waited for
   bool hands_over_ = false;
-  std::vector<int> handed_slots_;                ///< of the arena's, those that leave with each run
-  std::vector<int> handed_views_;                ///< of those
+  std::vector<int> handed_slots_;  ///< of the arena's, those that leave with each run
+  std::vector<int> handed_views_;  ///< of those
+  std::vector<Turn> turns_;
   std::vector<int> input_views_;                 ///< slots that are views of inputs
   std::vector<std::pair<int, int>> late_views_;  ///< root, view
   std::vector<Specialized> specialized_;
@@ -172,7 +205,10 @@ struct Session::State {
   std::vector<Datum> inputs_;         ///< of a run with states
   std::vector<Tensor> bound_memory_;  ///< the caller's, of states that lie on the device
   std::vector<int64_t> bound_rooms_, step_rooms_;
-  std::vector<std::vector<int>> axis_symbols_;  ///< by input and axis: the symbol that it names
+  /// By input and axis: the symbol that it names, and the size that it must have; or -1.
+  std::vector<std::vector<int>> axis_symbols_;
+  std::vector<std::vector<int64_t>> axis_sizes_;
+  std::vector<char> known_;
   std::vector<int64_t> key_;
 };
 

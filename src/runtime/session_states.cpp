@@ -27,6 +27,7 @@ void Session::bind_state(size_t input, Tensor memory) {
     state_->bind_resident(at, std::move(memory));
   else
     state_->states[at] = std::move(memory);
+  state_->keep_memory(at);
 }
 
 void Session::reserve_state(size_t input, int64_t entries) {
@@ -127,7 +128,7 @@ void Session::State::make_rooms() {
     data[in] = states[i];
     pointers[in] = states[i].raw();
     if (growths[i].room == bound_rooms_[i]) continue;
-    changed[in] = 1;
+    mark_changed(in);
     bound_rooms_[i] = growths[i].room;
   }
 }
@@ -172,6 +173,73 @@ void Session::State::undensify(const Step& step) {
   }
 }
 
+/// States that change their sizes and are not written in place, each the only one that ends in its
+/// output's memory.
+void Session::State::find_turns() {
+  const auto& slots = plan->slots();
+  const auto root_of = [&](const StateSlot& state) {
+    const int output = plan->output_slots()[state.pair.output];
+    const Slot& slot = slots[static_cast<size_t>(output)];
+    return slot.kind == Slot::Kind::view ? slot.root : output;
+  };
+  const auto& all = plan->states();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Graph& graph = plan->graph();
+    const bool resized =
+        !(graph.inputs[all[i].pair.input]->type == graph.outputs[all[i].pair.output]->type);
+    const int root = root_of(all[i]);
+    auto& planned = host_arena_.slots;
+    const auto found = std::find(planned.begin(), planned.end(), root);
+    const bool alone = std::count_if(all.begin(), all.end(), [&](const StateSlot& other) {
+                         return root_of(other) == root;
+                       }) == 1;
+    if (all[i].in_place || !resized || !alone || found == planned.end()) continue;
+    planned.erase(found);
+    Turn& turn = turns_.emplace_back();
+    turn.state = i;
+    turn.slot = static_cast<size_t>(root);
+    for (size_t view = 0; view < slots.size(); ++view)
+      if (slots[view].kind == Slot::Kind::view && slots[view].root == root)
+        turn.views.push_back(view);
+  }
+}
+
+void Session::State::keep_memory(size_t at) {
+  for (Turn& turn : turns_)
+    if (turn.state == at) turn.given = true;
+}
+
+/// The outputs of such states go to the buffer that does not hold the old value.
+void Session::State::place_turns() {
+  for (Turn& turn : turns_) {
+    const auto view = [&](size_t slot) {
+      pointers[slot] = turn.spare.raw();
+      data[slot] = Tensor::view(plan->slots()[slot].value->type.dtype, shapes[slot], pointers[slot],
+                                turn.spare.owner());
+    };
+    const int64_t bytes =
+        shapes[turn.slot].elements() *
+        static_cast<int64_t>(dtype_size(plan->slots()[turn.slot].value->type.dtype));
+    if (!turn.spare || turn.spare.elements() < bytes)
+      turn.spare = Tensor(DType::u8, Shape{std::max<int64_t>(64, bytes + bytes / 2)});
+    view(turn.slot);
+    for (const size_t slot : turn.views) view(slot);
+  }
+}
+
+/// The new value becomes the state; the old one's buffer takes the next.
+bool Session::State::take_turn(size_t at) {
+  for (Turn& turn : turns_) {
+    if (turn.state != at || turn.given) continue;
+    const bool ours = turn.held && states[at].raw() == turn.held.raw();
+    states[at] = results[plan->states()[at].pair.output].tensor;
+    std::swap(turn.held, turn.spare);
+    if (!ours) turn.spare = Tensor();
+    return true;
+  }
+  return false;
+}
+
 /// Copies the new values that were not written in place. Values that lie in the memory of another
 /// state are saved first (two states may exchange theirs), as are results that show an old one.
 void Session::State::commit_states() {
@@ -180,7 +248,7 @@ void Session::State::commit_states() {
   commit_residents();
   for (size_t i = 0; i < all.size(); ++i) {
     if (resident(i)) continue;
-    if (!all[i].in_place) copied.push_back(i);
+    if (!all[i].in_place && !take_turn(i)) copied.push_back(i);
     if (all[i].growing_axis < 0) continue;
     Datum& grown = results[all[i].pair.output];
     states[i] = std::move(grown.tensor);

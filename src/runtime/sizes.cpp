@@ -24,7 +24,7 @@ int SizeTable::add(const Dim& dim) {
   auto [place, added] = by_text_.try_emplace(text, static_cast<int>(entries_.size()));
   if (added) {
     const bool plain = used.size() == 1 && text == used[0];
-    entries_.push_back({dim, plain ? symbol(used[0]) : -1});
+    entries_.push_back({dim, plain ? symbol(used[0]) : -1, dim.constant()});
   }
   return place->second;
 }
@@ -37,6 +37,7 @@ void SizeTable::evaluate(std::span<const int64_t> symbols, std::vector<int64_t>&
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     values[i] = entry.symbol >= 0 ? symbols[static_cast<size_t>(entry.symbol)]
+                : entry.constant  ? *entry.constant
                                   : std::max<int64_t>(entry.dim.eval(lookup).value_or(-1), -1);
   }
 }

@@ -29,6 +29,7 @@ class SizeTable {
   struct Entry {
     Dim dim;
     int symbol = -1;  ///< entry is just this symbol
+    std::optional<int64_t> constant = {};
   };
   std::vector<Entry> entries_;
   std::vector<std::string> names_;

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "backends/cpu/isa.h"
 #include "ops/attention/attention.h"
+#include "ops/concat/concat.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/matmul/matmul.h"
 #include "ops/reshape/reshape.h"
+#include "ops/transpose/transpose.h"
 #include "runtime/row_test.h"
 #include "runtime/session.h"
 
@@ -226,6 +230,53 @@ TEST(RuntimeState, WrongPairsAreRefused) {
   Session session = session_of(graph(), {{0, 0}});
   EXPECT_THROW(session.bind_state(1, Tensor::of<int64_t>({2}, {1, 2})), Error);
   EXPECT_THROW(session.bind_state(0, Tensor::of<int64_t>({2}, {1, 2})), Error);
+}
+
+/// A product reads the whole cache, so that it cannot lie in a buffer with room for more.
+TEST(RuntimeState, CachesThatNoRowLetsGrowTakeTurns) {
+  auto graph = std::make_unique<Graph>();
+  Value* past = graph->add_input(floats({Dim::symbol("past"), 2}), "past");
+  Value* now = graph->add_input(floats({1, 2}), "now");
+  Value* present = graph->add(Concat{.axis = 0}, {past, now}, "present");
+  Value* flat = graph->add(
+      Reshape{}, {present, graph->add_constant(Tensor::ints(std::vector<int64_t>{-1}))}, "flat");
+  Value* y = graph->add(MatMul{}, {now, graph->add(Transpose{{1, 0}}, {present})}, "y");
+  graph->outputs = {y, present, flat};
+  Session session = session_of(std::move(graph), {{0, 1}});
+  EXPECT_FALSE(session.plan().states()[0].in_place);
+  std::vector<Datum> inputs{Tensor(DType::f32, {0, 2}), Tensor()};
+  std::set<const void*> places;
+  std::vector<float> wanted;
+  for (int run = 0; run < 200; ++run) {
+    const auto number = static_cast<float>(run);
+    inputs[1] = Tensor::of<float>({1, 2}, {number, 1});
+    const auto& results = session.run(inputs);
+    inputs[0] = Datum();
+    wanted.insert(wanted.end(), {number, 1});
+    ASSERT_EQ(values_of(results[1].tensor), wanted);
+    ASSERT_EQ(values_of(results[2].tensor), wanted);
+    ASSERT_EQ(values_of(session.state(0)), wanted);
+    ASSERT_EQ(values_of(results[0].tensor).back(), number * number + 1);
+    places.insert(results[1].tensor.raw());
+  }
+  // Two buffers, made larger now and then.
+  EXPECT_LT(places.size(), 20U);
+}
+
+TEST(RuntimeState, GivenMemoryIsCopiedToWhereNothingGrows) {
+  auto graph = std::make_unique<Graph>();
+  Value* past = graph->add_input(floats({Dim::symbol("past")}), "past");
+  Value* more = graph->add_input(floats({Dim::symbol("more")}), "more");
+  graph->outputs = {graph->add(Concat{.axis = 0}, {past, more}, "present")};
+  Session session = session_of(std::move(graph), {{0, 0}});
+  const Tensor memory = Tensor::of<float>({2}, {1, 2});
+  session.bind_state(0, memory);
+  std::vector<Datum> inputs{Datum(), Tensor(DType::f32, {0})};
+  session.run(inputs);
+  EXPECT_EQ(session.state(0).raw(), memory.raw());
+  inputs[1] = Tensor::of<float>({1}, {3});
+  session.run(inputs);
+  EXPECT_EQ(values_of(session.state(0)), (std::vector<float>{1, 2, 3}));
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ struct Prepared {
   ProductBody body;
   Isa isa = Isa::plain;
   std::shared_ptr<cpu::PageMemory> packed;  ///< constant B
+  const Tensor* packed_from = nullptr;      ///< only to be recognised: it may be gone
+  Tensor packed_shape;                      ///< without elements
   std::vector<float> a_values, b_values;    ///< constants of other forms, as f32
 };
 
@@ -221,6 +223,8 @@ class ProductKernel : public Kernel {
     return std::make_unique<BoundProduct>(prepared_, a, b);
   }
 
+  bool packs(const Tensor& constant) const override { return &constant == prepared_.packed_from; }
+
   std::string detail() const override {
     const std::string steps = std::to_string(prepared_.body.steps.size());
     return std::string(prepared_.packed ? "packed" : "plain") + ", " + steps + " steps";
@@ -237,6 +241,9 @@ class ProductKernel : public Kernel {
     cpu::gemm_pack(prepared_.isa, values.data(), turned ? 1 : columns, turned ? depth : 1, depth,
                    columns, prepared_.packed->as<float>());
     MappedFile::release(b.raw(), b.bytes());
+    prepared_.packed_from = &b;
+    prepared_.packed_shape = Tensor::view(b.dtype(), b.shape(), nullptr);
+    prepared_.body.b_constant = &prepared_.packed_shape;
   }
 
   Prepared prepared_;

@@ -156,9 +156,23 @@ class BoundIntegers : public BoundKernel {
 
 int64_t rows_of(const Shape& a) { return a.elements(0, a.rank() - 1); }
 
-class IntegerKernel : public Kernel {
+/// All constants of a node: the kernels here have them in forms of their own.
+class PackedKernel : public Kernel {
  public:
-  explicit IntegerKernel(const KernelQuery& query) : weights_(query) {}
+  explicit PackedKernel(const KernelQuery& query) {
+    for (size_t i = 1; i < query.node.in.size(); ++i) constants_.push_back(query.constant(i));
+  }
+  bool packs(const Tensor& constant) const override {
+    return std::find(constants_.begin(), constants_.end(), &constant) != constants_.end();
+  }
+
+ private:
+  std::vector<const Tensor*> constants_;  ///< only to be recognised: they may be gone
+};
+
+class IntegerKernel : public PackedKernel {
+ public:
+  explicit IntegerKernel(const KernelQuery& query) : PackedKernel(query), weights_(query) {}
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
     return std::make_unique<BoundIntegers>(weights_, rows_of(sizes.in[0]));
   }
@@ -193,10 +207,11 @@ class BoundWidened : public BoundKernel {
   cpu::GemmStep step_;
 };
 
-class WidenedKernel : public Kernel {
+class WidenedKernel : public PackedKernel {
  public:
   explicit WidenedKernel(const KernelQuery& query)
-      : isa_(query.isa),
+      : PackedKernel(query),
+        isa_(query.isa),
         attrs_(query.attrs<MatMulNBits>()),
         packed_(sizeof(float) * static_cast<size_t>(cpu::gemm_packed_floats(query.isa, attrs_.depth,
                                                                             attrs_.columns))) {

@@ -250,12 +250,15 @@ class ByteProductKernel : public Kernel {
     p_.memory = std::make_shared<cpu::PageMemory>(packed_bytes(depth, columns));
     p_.packed = pack(p_.isa, b->raw(), p_.roles.trans_b, p_.b == DType::u8, depth, columns,
                      p_.memory->data());
+    if (binds_all(query, columns)) packed_from_ = b;
   }
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
     auto bound = std::make_unique<BoundByteProduct>(p_, sizes);
     return bound->possible() ? std::move(bound) : nullptr;
   }
+
+  bool packs(const Tensor& constant) const override { return &constant == packed_from_; }
 
   std::string detail() const override {
     return std::string(p_.packed.values ? "packed" : "plain") +
@@ -272,7 +275,20 @@ class ByteProductKernel : public Kernel {
     return std::any_of(values.begin(), values.end(), [&](int64_t z) { return z != neutral; });
   }
 
+  /// Whether operands along the columns are known to have a form that the loops take.
+  bool binds_all(const KernelQuery& query, int64_t columns) const {
+    for (const int role : {p_.roles.b_zero, p_.roles.b_scale, p_.roles.bias}) {
+      if (role < 0) continue;
+      const auto shape = query.in(static_cast<size_t>(role)).static_shape();
+      const bool each = role == p_.roles.bias && p_.y == DType::f32;
+      if (!shape || (shape->elements() != columns && (each || shape->elements() != 1)))
+        return false;
+    }
+    return true;
+  }
+
   Prepared p_;
+  const Tensor* packed_from_ = nullptr;  ///< only to be recognised: it may be gone
 };
 
 Verdict accepts(const KernelQuery& query) {
