@@ -60,8 +60,8 @@ int dais_run(dais_session* session);
 int dais_bind_state(dais_session* session, const char* input, const dais_tensor* memory);
 /* Makes the buffer of a cache that grows for so many entries from the start. */
 int dais_reserve_state(dais_session* session, const char* input, int64_t entries);
-/* Fills *tensor with a view of what a state holds, valid until the next run or the next call of this
- * function on the session. Fails when it has no value yet. */
+/* Fills *tensor with a view of what a state holds, valid until the next run or the next call of
+ * this function on the session. Fails when it has no value yet. */
 int dais_get_state(dais_session* session, const char* input, dais_tensor* tensor);
 
 /* Fills *tensor with a view of an output, valid until the next run. */
