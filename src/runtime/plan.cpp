@@ -31,6 +31,8 @@ class PlanBuilder {
     for (Slot& slot : plan_.slots_)
       if (slot.kind == Slot::Kind::view) slot.root = root_of(slot.root);
     plan_.specializable_ = specializable();
+    if (may_specialize_ && !plan_.specializable_)
+      for (const Step& step : plan_.steps_) drop_packed(step);
     upload_constants();
   }
 
@@ -86,10 +88,16 @@ class PlanBuilder {
       return value->type.static_shape().has_value();
     });
     if (!tensors || fixed) return false;
+    return weight_bytes(*plan_.graph_) <= kMostWeightBytes;
+  }
+
+  static size_t weight_bytes(const Graph& graph) {
     size_t bytes = 0;
-    for (const auto& value : plan_.graph_->values())
+    for (const auto& value : graph.values())
       if (value->constant()) bytes += value->constant()->bytes();
-    return bytes <= kMostWeightBytes;
+    for (const auto& node : graph.nodes())
+      for (const auto& region : node->regions) bytes += weight_bytes(*region);
+    return bytes;
   }
 
   /// Whether a step finds its sizes while running for want of sizes of inputs, rather than because
@@ -254,9 +262,7 @@ class PlanBuilder {
     });
     if (node.op->view && node.has(0) && add_view(node, step.in[0])) return;
     if (step.place == Place::host || step.place == Place::device) choose(step);
-    if (step.kernel && !may_specialize_ && !plan_.options_.keep_constants &&
-        !plan_.options_.backend)
-      drop_packed(node, *step.kernel);
+    if (!may_specialize_) drop_packed(step);
     const bool sets_own_outputs = node.op->reference && !node.regions.empty();
     for (const Value* value : node.outs) step.out.push_back(add_slot(value, Slot::Kind::late));
     step.bound_early = inputs_sized && (step.kernel || !sets_own_outputs) &&
@@ -332,7 +338,10 @@ class PlanBuilder {
 
   /// Constants that only packed kernels use go as soon as the last of those is made, so that
   /// both forms of all weights are never held together.
-  void drop_packed(const Node& node, const Kernel& kernel) {
+  void drop_packed(const Step& step) {
+    if (!step.kernel || plan_.options_.keep_constants || plan_.options_.backend) return;
+    const Node& node = *step.node;
+    const Kernel& kernel = *step.kernel;
     for (const auto& body : node.regions) {
       Values packed;
       for (const auto& value : body->values())
