@@ -12,11 +12,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "jobs/openapi.h"
 
 namespace dais::jobs {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t most_key_bytes = 256;
 
 std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -164,6 +167,10 @@ http::Response Api::answer(const http::Request& request) {
                        : error.where() == "unauthorized" ? 401
                                                          : status_of(error.code());
     return failed(status, error);
+  } catch (const Json::exception& problem) {
+    return failed(400, Error(Code::invalid_argument,
+                             std::string("not what this path takes: ") + problem.what(),
+                             request.path, "/v1/openapi.json describes it"));
   } catch (const std::exception& problem) {
     return failed(500, Error(Code::internal, problem.what()));
   }
@@ -225,6 +232,9 @@ http::Response Api::route(const http::Request& request, const Caller& caller) {
   if (request.path.starts_with("/v1/jobs/")) return job_route(request, caller);
   if (request.path == "/v1/projects") return projects(request, caller);
   if (request.path == "/v1/status" && request.method == "GET") return status();
+  if (request.path == "/v1/openapi.json" && request.method == "GET") {
+    return {200, "application/json", std::string(openapi_text()), nullptr};
+  }
   if (request.path == "/metrics" && request.method == "GET") return metrics();
   if (request.path == "/v1/tokens" && request.method == "POST") {
     if (!caller.admin) forbidden("only an administrator makes tokens");
@@ -282,11 +292,15 @@ http::Response Api::submit(const http::Request& request, const Caller& caller) {
     throw Error(Code::invalid_argument, "the body is not {\"jobs\": [JOB, …]}", "POST /v1/jobs");
   }
   const std::string key = body.value("key", "");
+  if (key.size() > most_key_bytes) {
+    throw Error(Code::invalid_argument, "the key is longer than 256 bytes", "POST /v1/jobs");
+  }
   std::vector<Controller::Submission> submissions;
   for (const Json& one : body["jobs"]) {
     JobRequest job = request_from_json(one.dump());
     if (job.user.empty() || !caller.admin) job.user = caller.user;
     check_member(job.project, caller);
+    for (const int64_t other : job.after) visible(other, caller);
     const std::string index = std::to_string(submissions.size());
     submissions.push_back({key.empty() ? "" : key + "#" + index, std::move(job)});
   }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "http/client.h"
 #include "jobs/workspace.h"
 
 namespace dais::jobs {
@@ -142,16 +143,23 @@ fs::path Runner::copy_of(int64_t job) const {
   return folder_ / "jobs" / std::to_string(job) / "folder";
 }
 
+// A key is anybody's text: no part of it may act as a path.
+fs::path Runner::incoming(const std::string& key) const {
+  return folder_ / "incoming" /
+         ("key-" + std::to_string(std::hash<std::string>()(key)) + "-" +
+          http::percent_encode(key.substr(0, 32)));
+}
+
 void Runner::prepare(const std::string& key, const JobRequest& request) const {
   std::error_code error;
   if (!fs::is_directory(request.folder, error)) {
     throw Error(Code::not_found, "the working folder does not exist", request.folder);
   }
-  if (request.snapshot) copy_folder(request.folder, folder_ / "incoming" / key);
+  if (request.snapshot) copy_folder(request.folder, incoming(key));
 }
 
 void Runner::keep(const std::string& key, int64_t job) const {
-  const fs::path from = folder_ / "incoming" / key;
+  const fs::path from = incoming(key);
   std::error_code error;
   if (!fs::exists(from, error) || fs::exists(copy_of(job), error)) return;
   make_folder(copy_of(job).parent_path());

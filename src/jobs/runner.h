@@ -65,6 +65,7 @@ class Runner {
  private:
   std::filesystem::path attempt_folder(const AttemptName& name) const;
   std::filesystem::path task_folder(const AttemptName& name, int task) const;
+  std::filesystem::path incoming(const std::string& key) const;
   std::filesystem::path copy_of(int64_t job) const;
   struct Ready {
     std::string groups;  // their name until they are an attempt's

@@ -1,0 +1,327 @@
+// The HTTP interface: what its own description allows and a good deal more, thrown at it by a
+// generator; and what members of different projects can see of each other.
+#include "jobs/api.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "jobs/openapi.h"
+
+namespace dais::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+class JobsApi : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "dais_api_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    Host host;
+    host.devices = 2;
+    host.cpu_milli = 64'000;
+    host.memory_mib = 65'536;
+    daemon_ = std::make_unique<Daemon>(
+        Controller::Options{folder_, host, policy_named("default"), steady_now_s, 64 << 20});
+    api_ = std::make_unique<Api>(*daemon_);
+    loop_ = std::thread([this] { daemon_->run(); });
+    for (const char* user : {"ann", "bob", "vera", "root"}) {
+      const TokenRow row{token_hash(user), user, std::string(user) == "root"};
+      daemon_->ask([&row](Controller& controller) { controller.store().put_token(row); });
+    }
+  }
+  void TearDown() override {
+    const Json jobs = body(ask("root", "GET", "/v1/jobs", {}, {{"most", "10000"}}))["jobs"];
+    for (const Json& job : jobs) {
+      ask("root", "POST", "/v1/jobs/" + job["id"].dump() + "/cancel");
+    }
+    for (int i = 0; i < 500 && open_jobs() > 0; ++i) usleep(10'000);
+    daemon_->stop();
+    loop_.join();
+    fs::remove_all(folder_);
+  }
+
+  // The token of a user is his name here.
+  http::Response ask(const std::string& user, const std::string& method, const std::string& path,
+                     const std::string& text = {},
+                     const std::map<std::string, std::string>& query = {}) {
+    http::Request request;
+    request.method = method;
+    request.path = path;
+    request.query = query;
+    request.body = text;
+    request.headers["authorization"] = "Bearer " + user;
+    return api_->answer(request);
+  }
+  static Json body(const http::Response& response) { return Json::parse(response.body); }
+  size_t open_jobs() {
+    return body(ask("root", "GET", "/v1/jobs", {}, {{"most", "10000"}}))["jobs"].size();
+  }
+  void project(const std::string& name, const std::vector<std::string>& members,
+               const std::vector<std::string>& viewers) {
+    const Json json = {{"name", name}, {"members", members}, {"viewers", viewers}};
+    ASSERT_EQ(ask("root", "PUT", "/v1/projects", json.dump()).status, 200);
+  }
+  std::string submission(const std::string& project, const std::string& user,
+                         const std::vector<int64_t>& after = {}) const {
+    JobRequest request;
+    request.name = "secret";
+    request.project = project;
+    request.user = user;
+    request.command = {"/bin/sleep", "30"};
+    request.folder = folder_.string();
+    request.after = after;
+    request.grace_s = 0.1;
+    return Json{{"jobs", Json::array({Json::parse(to_json(request))})}}.dump();
+  }
+
+  fs::path folder_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Api> api_;
+  std::thread loop_;
+};
+
+TEST_F(JobsApi, MembersNeitherSeeNorTouchWhatIsNotTheirs) {
+  project("alpha", {"ann"}, {"vera"});
+  project("beta", {"bob"}, {});
+  const auto submitted = ask("ann", "POST", "/v1/jobs", submission("alpha", "root"));
+  ASSERT_EQ(submitted.status, 200) << submitted.body;
+  const int64_t id = body(submitted)["ids"][0];
+  const std::string job = "/v1/jobs/" + std::to_string(id);
+  // A name in the request is not who asks.
+  EXPECT_EQ(body(ask("ann", "GET", job))["user"], "ann");
+  for (const char* part : {"", "/why", "/log"}) {
+    EXPECT_EQ(ask("bob", "GET", job + part).status, 404) << part;
+    EXPECT_EQ(ask("vera", "GET", job).status, 200) << part;
+  }
+  for (const char* act : {"/cancel", "/pause", "/resume", "/requeue", "/nothing"}) {
+    EXPECT_EQ(ask("bob", "POST", job + act).status, 404) << act;
+    EXPECT_EQ(ask("vera", "POST", job + act).status, 403) << act;
+  }
+  EXPECT_TRUE(body(ask("bob", "GET", "/v1/jobs", {}, {{"all", "1"}}))["jobs"].empty());
+  EXPECT_EQ(ask("bob", "POST", "/v1/jobs", submission("alpha", "ann")).status, 403);
+  EXPECT_EQ(ask("vera", "POST", "/v1/jobs", submission("alpha", "ann")).status, 403);
+  // Not even whether it exists: a job that is not there gets the same answer.
+  const auto hidden = ask("bob", "POST", "/v1/jobs", submission("beta", "bob", {id}));
+  const auto absent = ask("bob", "POST", "/v1/jobs", submission("beta", "bob", {id + 1000}));
+  EXPECT_EQ(hidden.status, 404);
+  EXPECT_EQ(absent.status, 404);
+  EXPECT_EQ(ask("bob", "POST", "/v1/tokens", R"({"user": "ann"})").status, 403);
+  EXPECT_EQ(ask("bob", "PUT", "/v1/projects", R"({"name": "alpha"})").status, 403);
+  EXPECT_EQ(ask("mallory", "GET", job).status, 401);
+  EXPECT_EQ(body(ask("ann", "GET", job))["phase"], "running");
+}
+
+// Makes values of a schema; now and then it breaks a rule.
+class Generator {
+ public:
+  Generator(const Json& api, uint64_t seed) : api_(api), random_(seed) {}
+
+  int roll(int sides) { return static_cast<int>(random_() % static_cast<uint64_t>(sides)); }
+
+  Json value(const Json& schema, int depth = 0) {
+    if (schema.contains("$ref")) return value(resolved(schema), depth);
+    if (roll(30) == 0) return odd();
+    const std::string type = schema.value("type", "string");
+    if (type == "object") return object(schema, depth);
+    if (type == "boolean") return roll(2) == 0;
+    if (type == "integer") return integer(schema);
+    if (type == "number") return static_cast<double>(integer(schema)) + roll(1000) / 1000.0;
+    if (type == "string") return text();
+    Json list = Json::array();
+    for (int i = roll(3) + schema.value("minItems", 0); i > 0; --i) {
+      list.push_back(value(schema.at("items"), depth + 1));
+    }
+    return list;
+  }
+
+  std::string text() {
+    static const std::vector<std::string> words = {"default",
+                                                   "a",
+                                                   "/bin/true",
+                                                   "/tmp",
+                                                   "../../etc/passwd",
+                                                   "'; DROP TABLE job; --",
+                                                   "$(id)",
+                                                   "`id`",
+                                                   "{lr}",
+                                                   "%s%n",
+                                                   std::string("a\0b", 3),
+                                                   "\xff\xfe",
+                                                   "ä€𝄞",
+                                                   "",
+                                                   "root",
+                                                   "-1",
+                                                   "NaN",
+                                                   std::string(3000, 'x'),
+                                                   "a\nb\r\nc: d",
+                                                   "."};
+    return words[static_cast<size_t>(roll(static_cast<int>(words.size())))];
+  }
+
+  const Json& resolved(const Json& schema) const {
+    const std::string path = schema.at("$ref").get<std::string>().substr(1);
+    return api_.at(Json::json_pointer(path));
+  }
+
+ private:
+  Json integer(const Json& schema) {
+    const int64_t low = schema.value("minimum", int64_t{-5});
+    const int64_t high = schema.value("maximum", low + 20);
+    switch (roll(8)) {
+      case 0: return low - 1;
+      case 1: return high;
+      case 2: return std::numeric_limits<int64_t>::max();
+      default:
+        return low + static_cast<int64_t>(
+                         random_() % static_cast<uint64_t>(std::min<int64_t>(high - low, 9) + 1));
+    }
+  }
+
+  Json odd() {
+    switch (roll(7)) {
+      case 0: return nullptr;
+      case 1: return 1e308;
+      case 2: return std::numeric_limits<uint64_t>::max();
+      case 3: return Json::array({Json::array({Json::object()})});
+      case 4: return Json{{"a", {{"b", nullptr}}}};
+      case 5: return true;
+      default: return text();
+    }
+  }
+
+  Json object(const Json& schema, int depth) {
+    Json out = Json::object();
+    if (schema.contains("additionalProperties") && depth < 6) {
+      for (int i = roll(3); i > 0; --i) {
+        out[text()] = value(schema.at("additionalProperties"), depth + 1);
+      }
+    }
+    if (!schema.contains("properties")) return out;
+    const Json required = schema.value("required", Json::array());
+    for (const auto& [name, part] : schema.at("properties").items()) {
+      const bool needed = std::ranges::count(required, Json(name)) > 0;
+      if (roll(needed ? 60 : 2) == 0) continue;
+      out[name] = value(part, depth + 1);
+    }
+    if (roll(20) == 0) out[text()] = odd();
+    return out;
+  }
+
+  const Json& api_;
+  std::mt19937_64 random_;
+};
+
+// DAIS_API_REQUESTS asks for more than the everyday run sends.
+int wanted_requests() {
+  const char* asked = std::getenv("DAIS_API_REQUESTS");
+  return asked ? std::max(1, std::atoi(asked)) : 600;
+}
+
+class Fuzz {
+ public:
+  explicit Fuzz(uint64_t seed) : api_(Json::parse(openapi_text())), make_(api_, seed) {
+    for (const auto& [path, methods] : api_.at("paths").items()) {
+      for (const auto& [method, operation] : methods.items()) {
+        operations_.push_back({path, method, operation});
+      }
+    }
+  }
+
+  struct Request {
+    std::string method, path, body;
+    std::map<std::string, std::string> query;
+  };
+  Request next() {
+    const auto& [path, method, operation] =
+        operations_[static_cast<size_t>(make_.roll(static_cast<int>(operations_.size())))];
+    Request request;
+    for (const char c : method) request.method += static_cast<char>(c - 'a' + 'A');
+    request.path = path;
+    for (const Json& given : operation.value("parameters", Json::array())) {
+      const Json& parameter = given.contains("$ref") ? make_.resolved(given) : given;
+      const Json value = make_.value(parameter.at("schema"));
+      const std::string text = value.is_string()    ? value.get<std::string>()
+                               : make_.roll(9) == 0 ? make_.text()
+                                                    : dump(value);
+      if (parameter.at("in") == "path") {
+        request.path.replace(request.path.find("{id}"), 4, text);
+      } else if (parameter.at("name") != "follow" && make_.roll(2) == 0) {
+        request.query[parameter.at("name")] = text;
+      }
+    }
+    if (operation.contains("requestBody")) {
+      request.body = dump(make_.value(
+          operation.at("requestBody").at("content").at("application/json").at("schema")));
+      if (make_.roll(25) == 0) request.body.resize(request.body.size() / 2);
+      if (make_.roll(40) == 0) request.body = std::string(20'000, '[');
+    }
+    return request;
+  }
+  int roll(int sides) { return make_.roll(sides); }
+
+ private:
+  struct Operation {
+    std::string path, method;
+    Json operation;
+  };
+  static std::string dump(const Json& value) {
+    return value.dump(-1, ' ', false, Json::error_handler_t::ignore);
+  }
+
+  Json api_;
+  Generator make_;
+  std::vector<Operation> operations_;
+};
+
+TEST_F(JobsApi, SurvivesWhatItsDescriptionAllowsAndMore) {
+  Fuzz fuzz(13);
+  std::map<int, int> seen;
+  for (int i = 0; i < wanted_requests(); ++i) {
+    const Fuzz::Request request = fuzz.next();
+    const char* user = fuzz.roll(4) == 0 ? "bob" : "root";
+    const http::Response response =
+        ask(user, request.method, request.path, request.body, request.query);
+    ++seen[response.status];
+    ASSERT_TRUE(response.status < 500 || response.status == 507)
+        << request.method << " " << request.path << "\n"
+        << request.body << "\n"
+        << response.body;
+    if (response.status == 200) continue;
+    const Json error = Json::parse(response.body, nullptr, false);
+    ASSERT_TRUE(error.is_object() && error.contains("error")) << response.body;
+    for (const char* key : {"code", "message", "where", "remedy"}) {
+      ASSERT_TRUE(error["error"].contains(key)) << response.body;
+    }
+  }
+  EXPECT_GT(seen[200], 0);
+  EXPECT_GT(seen[400], 0);
+  EXPECT_EQ(ask("root", "GET", "/v1/status").status, 200);
+}
+
+TEST_F(JobsApi, EveryPathOfTheDescriptionExists) {
+  const Json api = Json::parse(openapi_text());
+  EXPECT_EQ(body(ask("bob", "GET", "/v1/openapi.json")), api);
+  for (const auto& [path, methods] : api.at("paths").items()) {
+    for (const auto& [method, operation] : methods.items()) {
+      std::string upper = method;
+      std::ranges::transform(upper, upper.begin(), [](char c) { return std::toupper(c); });
+      std::string target = path;
+      if (const size_t at = target.find("{id}"); at != std::string::npos)
+        target.replace(at, 4, "7");
+      const http::Response response = ask("root", upper, target, "{}");
+      EXPECT_EQ(response.body.find("no such path"), std::string::npos) << upper << " " << path;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dais::jobs
