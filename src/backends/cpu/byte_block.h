@@ -11,6 +11,8 @@ constexpr int64_t kBytePanel = 16;
 constexpr int64_t kDepthwiseBlock = 64;
 /// Depth after which sums go to memory when many rows share B.
 constexpr int64_t kByteDepthBlock = 2048;
+/// Bytes of A that stay in the second-level cache while all of B passes.
+constexpr int64_t kByteHeld = int64_t{1} << 20;
 
 /// C = steps(A * B). The sum of row m and column n is
 ///   sum = A[m] . B[n] + offset[n] - row_sums[m] * b_zeros[n]

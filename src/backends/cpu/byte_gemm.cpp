@@ -1,12 +1,15 @@
 #include "backends/cpu/byte_gemm.h"
 
+#include <atomic>
+
+#include "backends/cpu/gemm_tiles.h"
 #include "base/threads.h"
 
 namespace dais {
 
 #define DAIS_BYTE_GEMM_LEVEL(level)                                                              \
   namespace level {                                                                              \
-  void byte_block(const cpu::ByteGemm&, int64_t, int64_t, int64_t, int64_t);                     \
+  void byte_block(const cpu::ByteGemm&, int64_t, int64_t, int64_t, int64_t, uint8_t*);           \
   void byte_pack_panels(const uint8_t*, int64_t, int64_t, int64_t, int64_t, bool, int64_t,       \
                         int64_t, int64_t, int8_t*, int32_t*);                                    \
   void depthwise_positions(const cpu::ByteDepthwise&, const uint8_t* const*, int64_t, uint8_t*); \
@@ -21,7 +24,7 @@ namespace cpu {
 namespace {
 
 struct Loops {
-  void (*block)(const ByteGemm&, int64_t, int64_t, int64_t, int64_t);
+  void (*block)(const ByteGemm&, int64_t, int64_t, int64_t, int64_t, uint8_t*);
   void (*pack)(const uint8_t*, int64_t, int64_t, int64_t, int64_t, bool, int64_t, int64_t, int64_t,
                int8_t*, int32_t*);
   void (*depthwise)(const ByteDepthwise&, const uint8_t* const*, int64_t, uint8_t*);
@@ -36,6 +39,20 @@ const Loops& loops(Isa isa) {
   return levels[static_cast<int>(isa)];
 }
 
+/// Threads take pieces of [0, count) as they get ready, as cores may be of unequal speed: at least
+/// `grain` items for a thread, and `least` for a piece when there are more pieces than threads.
+template <typename Run>
+void share_out(int64_t count, int64_t grain, int64_t least, Run run) {
+  const int64_t threads = std::clamp<int64_t>(count / grain, 1, team_size());
+  const int64_t pieces = threads == 1 ? 1 : std::clamp(count / least, threads, 4 * threads);
+  std::atomic<int64_t> next{0};
+  parallel_for(threads, 1, [&](int64_t first, int64_t last) {
+    for (int64_t worker = first; worker < last; ++worker)
+      for (int64_t i = next.fetch_add(1); i < pieces; i = next.fetch_add(1))
+        run(count * i / pieces, count * (i + 1) / pieces);
+  });
+}
+
 }  // namespace
 
 void byte_pack(Isa isa, const void* from, int64_t row, int64_t column, int64_t depth,
@@ -48,9 +65,13 @@ void byte_pack(Isa isa, const void* from, int64_t row, int64_t column, int64_t d
 }
 
 void byte_gemm(Isa isa, const ByteGemm& gemm) {
+  static_assert(kByteHeld <= kTileMemory * 4);
   constexpr int64_t kRows = 32;       ///< rows that share their loads of B
   constexpr double kGrain = 1 << 20;  ///< products that some microseconds take
-  const auto block = loops(isa).block;
+  const auto block = [&](int64_t row, int64_t row_end, int64_t panel, int64_t panel_end) {
+    auto* held = isa == Isa::amx ? reinterpret_cast<uint8_t*>(gemm_tiles_memory()) : nullptr;
+    loops(isa).block(gemm, row, row_end, panel, panel_end, held);
+  };
   const int64_t panels = byte_panels(gemm.columns), bands = (gemm.rows + kRows - 1) / kRows;
   const double band_work =
       static_cast<double>(kRows) * static_cast<double>(gemm.columns) * (gemm.depth + 64.0);
@@ -60,13 +81,13 @@ void byte_gemm(Isa isa, const ByteGemm& gemm) {
     return std::max<int64_t>(1, static_cast<int64_t>(kGrain / std::max(each, 1.0)));
   };
   if (bands >= 4 * team_size()) {
-    parallel_for(bands, grain(band_work), [&](int64_t first, int64_t last) {
-      block(gemm, first * kRows, std::min(last * kRows, gemm.rows), 0, panels);
+    share_out(bands, grain(band_work), 4, [&](int64_t first, int64_t last) {
+      block(first * kRows, std::min(last * kRows, gemm.rows), 0, panels);
     });
     return;
   }
-  parallel_for((panels + 1) / 2, grain(pair_work), [&](int64_t first, int64_t last) {
-    block(gemm, 0, gemm.rows, 2 * first, std::min(2 * last, panels));
+  share_out((panels + 1) / 2, grain(pair_work), 16, [&](int64_t first, int64_t last) {
+    block(0, gemm.rows, 2 * first, std::min(2 * last, panels));
   });
 }
 

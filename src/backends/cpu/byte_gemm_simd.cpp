@@ -19,11 +19,14 @@ constexpr int64_t kStride = 2 * kPanel;  // of the buffer of sums
 constexpr int64_t kTileRows = 32;
 constexpr int64_t kLocalRows = 128;
 constexpr int64_t kLocalDepth = 512;
+[[maybe_unused]] constexpr int64_t kHeldPanels = 8, kHeldDepth = 256;
 
 /// Numbers of A that a block reads, from depth `first` to `last` (multiples of 4, or the end).
 struct Stretch {
   const uint8_t* a;  // of the first row, at depth 0
   int64_t a_row;
+  const uint8_t* held;  // or null: the same from `first` on as tiles, one step after the other
+  int64_t held_strip;   // from 16 rows to the next of these
   const int8_t *left, *right;  // panels at depth 0; right may be null
   const int32_t* sums;         // of the columns of `left`
   int64_t first, last;
@@ -186,15 +189,25 @@ void configure(int64_t rows, int64_t step) {
   else                              \
     _tile_dpbusd(to, a, b)
 
+/// Where tiles of A lie: rows `row` apart, the lower tile `lower` behind the upper, the next step's
+/// `step` behind.
+struct TileRows {
+  const uint8_t* a;
+  int64_t row, lower, step;
+};
+
 template <bool a_signed, bool lower, bool two>
-void tile_steps(const uint8_t* a, int64_t a_row, const int8_t* left, const int8_t* right,
-                int64_t step, int64_t count) {
+void tile_steps(const TileRows& rows, const int8_t* left, const int8_t* right, int64_t step,
+                int64_t count) {
+  const uint8_t* a = rows.a;
   for (int64_t i = 0; i < count; ++i) {
     // The rows that come next, which no hardware prefetcher foresees.
+    // The rows that come next, which no hardware prefetcher foresees.
     if constexpr (lower && two)
-      for (int64_t r = 32; r < 64; ++r)
-        _mm_prefetch(reinterpret_cast<const char*>(a + r * a_row), _MM_HINT_T0);
-    _tile_loadd(4, a, a_row);
+      if (rows.row != 64)
+        for (int64_t r = 32; r < 64; ++r)
+          _mm_prefetch(reinterpret_cast<const char*>(a + r * rows.row), _MM_HINT_T0);
+    _tile_loadd(4, a, rows.row);
     _tile_loadd(6, left, 64);
     DAIS_TILE_PRODUCT(0, 4, 6);
     if constexpr (two) {
@@ -202,13 +215,13 @@ void tile_steps(const uint8_t* a, int64_t a_row, const int8_t* left, const int8_
       DAIS_TILE_PRODUCT(1, 4, 7);
     }
     if constexpr (lower) {
-      _tile_loadd(5, a + 16 * a_row, a_row);
+      _tile_loadd(5, a + rows.lower, rows.row);
       DAIS_TILE_PRODUCT(2, 5, 6);
       if constexpr (two) {
         DAIS_TILE_PRODUCT(3, 5, 7);
       }
     }
-    a += step;
+    a += rows.step;
     left += step * kPanel;
     if constexpr (two) right += step * kPanel;
   }
@@ -216,7 +229,7 @@ void tile_steps(const uint8_t* a, int64_t a_row, const int8_t* left, const int8_
 
 #undef DAIS_TILE_PRODUCT
 
-using TileSteps = void (*)(const uint8_t*, int64_t, const int8_t*, const int8_t*, int64_t, int64_t);
+using TileSteps = void (*)(const TileRows&, const int8_t*, const int8_t*, int64_t, int64_t);
 
 TileSteps tile_steps_for(bool a_signed, bool lower, bool two) {
   static constexpr TileSteps table[] = {
@@ -234,6 +247,22 @@ void copy_tail(const Stretch& s, int64_t rows, int64_t from, uint8_t* to) {
     _mm512_storeu_si512(to + 64 * r, _mm512_maskz_loadu_epi8(mask, s.a + r * s.a_row + from));
 }
 
+/// Depth [first, last) of rows [row, end) as tiles: [16 rows][step][row][64].
+void hold_rows(const ByteGemm& g, int64_t row, int64_t end, int64_t first, int64_t last,
+               uint8_t* to) {
+  const int64_t steps = (last - first + g.step - 1) / g.step;
+  for (int64_t r = row; r < end; ++r) {
+    const uint8_t* from = g.a + r * g.a_row + first;
+    uint8_t* at = to + ((r - row) / 16 * steps * 16 + (r - row) % 16) * 64;
+    for (int64_t left = last - first; left > 0; left -= g.step, from += g.step, at += 16 * 64) {
+      const int64_t count = left < g.step ? left : g.step;
+      const __mmask64 mask = count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+      _mm512_store_si512(at, _mm512_maskz_loadu_epi8(mask, from));
+    }
+  }
+  settle_memory();
+}
+
 void tile_block(const ByteGemm& g, const Stretch& s, int64_t rows, int32_t* buffer) {
   settle_memory();
   const bool lower = rows > 16, two = s.right != nullptr;
@@ -249,15 +278,22 @@ void tile_block(const ByteGemm& g, const Stretch& s, int64_t rows, int32_t* buff
     if (lower && two) _tile_loadd(3, buffer + 16 * kStride + kPanel, kStride * 4);
   }
   const auto steps = tile_steps_for(g.a_signed, lower, two);
-  const int64_t end = g.a_padded && s.last == g.depth ? g.padded : s.last;
-  const int64_t whole = (end - s.first) / g.step, rest = s.first + whole * g.step;
-  steps(s.a + s.first, s.a_row, s.left + s.first * kPanel,
-        two ? s.right + s.first * kPanel : nullptr, g.step, whole);
-  if (rest < end) {
-    alignas(64) uint8_t tail[kTileRows * 64];
-    copy_tail(s, rows, rest, tail);
-    settle_memory();
-    steps(tail, 64, s.left + rest * kPanel, two ? s.right + rest * kPanel : nullptr, 64, 1);
+  const auto run = [&](const TileRows& tiles, int64_t k, int64_t step, int64_t count) {
+    steps(tiles, s.left + k * kPanel, two ? s.right + k * kPanel : nullptr, step, count);
+  };
+  if (s.held) {
+    run({s.held, 64, s.held_strip, kTileRows / 2 * 64}, s.first, g.step,
+        (s.last - s.first + g.step - 1) / g.step);
+  } else {
+    const int64_t end = g.a_padded && s.last == g.depth ? g.padded : s.last;
+    const int64_t whole = (end - s.first) / g.step, rest = s.first + whole * g.step;
+    run({s.a + s.first, s.a_row, 16 * s.a_row, g.step}, s.first, g.step, whole);
+    if (rest < end) {
+      alignas(64) uint8_t tail[kTileRows * 64];
+      copy_tail(s, rows, rest, tail);
+      settle_memory();
+      run({tail, 64, 16 * 64, 64}, rest, 64, 1);
+    }
   }
   _tile_stored(0, buffer, kStride * 4);
   if (two) _tile_stored(1, buffer + kPanel, kStride * 4);
@@ -277,20 +313,23 @@ inline void move_sums(const int32_t* from, int64_t from_row, int64_t rows, int64
 /// Walks blocks of one kind of loop over [row, row_end) x [panel, panel_end).
 class Blocks {
  public:
-  Blocks(const ByteGemm& g, bool tiles) : g_(g), tiles_(tiles) {
+  /// `held`: kByteHeld bytes, or null: A is read where it lies.
+  Blocks(const ByteGemm& g, bool tiles, uint8_t* held) : g_(g), tiles_(tiles), held_(held) {
     block_rows_ = tiles ? kTileRows : kDotRows;
     partial_row_ = (g.columns + kPanel - 1) / kPanel * kPanel;
   }
 
   void run(int64_t row, int64_t row_end, int64_t panel, int64_t panel_end) {
     const int64_t depth = g_.partial ? cpu::kByteDepthBlock / g_.step * g_.step : g_.depth;
-    const int64_t fit = (int64_t{1} << 20) / (depth + 1) / kTileRows * kTileRows;
+    const int64_t row_bytes = held_ ? (depth + g_.step - 1) / g_.step * 64 : depth + 1;
+    const int64_t fit = cpu::kByteHeld / row_bytes / kTileRows * kTileRows;
     const int64_t chunk = fit < kTileRows ? kTileRows : fit;
     for (; row < row_end; row += chunk) {
       const int64_t end = row_end - row > chunk ? row + chunk : row_end;
       int64_t first = 0;
       do {
         const int64_t last = first + depth >= g_.depth ? g_.depth : first + depth;
+        hold(row, end, first, last);
         for (int64_t p = panel; p < panel_end; p += 2)
           pair(row, end, p, p + 1 < panel_end, first, last);
         first = last;
@@ -299,12 +338,24 @@ class Blocks {
   }
 
  private:
+  void hold([[maybe_unused]] int64_t row, [[maybe_unused]] int64_t end,
+            [[maybe_unused]] int64_t first, [[maybe_unused]] int64_t last) {
+#if DAIS_ISA_LEVEL >= 3
+    if (held_) hold_rows(g_, row, end, first, last, held_);
+#endif
+    held_row_ = row;
+    held_first_ = first;
+    held_strip_ = (last - first + g_.step - 1) / g_.step * 16 * 64;
+  }
+
   /// One or two panels for rows [row, end). Depth is cut again so that the stretch of B and the
   /// sums of some rows stay in the first-level cache.
   void pair(int64_t row, int64_t end, int64_t panel, bool two, int64_t first, int64_t last) {
     alignas(64) int32_t buffer[kLocalRows * kStride];
     Stretch s{.a = nullptr,
               .a_row = g_.a_row,
+              .held = nullptr,
+              .held_strip = held_strip_,
               .left = g_.b + panel * kPanel * g_.padded,
               .right = two ? g_.b + (panel + 1) * kPanel * g_.padded : nullptr,
               .sums = g_.sums + panel * kPanel,
@@ -325,6 +376,9 @@ class Blocks {
         s.last = last - s.first > depth ? s.first + depth : last;
         for (int64_t r = 0; r < rows; r += block_rows_) {
           s.a = g_.a + (row + r) * g_.a_row;
+          if (held_)
+            s.held = held_ + (row + r - held_row_) / 16 * held_strip_ +
+                     (s.first - held_first_) / g_.step * 16 * 64;
           compute(s, rows - r < block_rows_ ? rows - r : block_rows_, buffer + r * kStride);
         }
         s.first = s.last;
@@ -351,6 +405,8 @@ class Blocks {
 
   const ByteGemm& g_;
   bool tiles_;
+  uint8_t* held_;
+  int64_t held_row_ = 0, held_first_ = 0, held_strip_ = 0;
   int64_t block_rows_, partial_row_;
   [[maybe_unused]] int64_t configured_ = 0;
 };
@@ -373,14 +429,19 @@ inline void interleave(const uint8_t* from, int64_t row, bool flip, int8_t* to) 
 
 }  // namespace
 
-void byte_block(const ByteGemm& g, int64_t row, int64_t row_end, int64_t panel, int64_t panel_end) {
+/// Rows [row, row_end) of panels [panel, panel_end). `held`: kByteHeld bytes of the thread's own,
+/// 64-byte aligned, or null.
+void byte_block(const ByteGemm& g, int64_t row, int64_t row_end, int64_t panel, int64_t panel_end,
+                [[maybe_unused]] uint8_t* held) {
 #if DAIS_ISA_LEVEL >= 3
-  // Few rows leave most of a tile empty.
+  // Few rows leave most of a tile empty; few panels or little depth are not worth a copy of A.
   const bool tiles = row_end - row > 8 && g.depth > 0;
-  Blocks(g, tiles).run(row, row_end, panel, panel_end);
+  const bool copy = tiles && row_end - row >= kTileRows && panel_end - panel >= kHeldPanels &&
+                    g.depth >= kHeldDepth;
+  Blocks(g, tiles, copy ? held : nullptr).run(row, row_end, panel, panel_end);
   if (tiles) _tile_release();
 #else
-  Blocks(g, false).run(row, row_end, panel, panel_end);
+  Blocks(g, false, nullptr).run(row, row_end, panel, panel_end);
 #endif
 }
 
