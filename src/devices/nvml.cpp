@@ -1,0 +1,202 @@
+#include "devices/nvml.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <functional>
+#include <map>
+
+#include "base/error.h"
+
+namespace dais::devices {
+namespace {
+
+using Device = void*;
+constexpr int ok = 0;
+constexpr int too_small = 7;
+constexpr int not_supported = 3;
+constexpr uint64_t no_value = ~uint64_t{0};
+
+struct Rates {
+  unsigned gpu, memory;  // percent
+};
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct Process {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
+};
+struct ProcessRate {
+  unsigned pid;
+  unsigned long long at_us;
+  unsigned sm, memory, encoder, decoder;  // percent
+};
+
+enum Direction : unsigned { sent = 0, received = 1 };
+constexpr unsigned core_sensor = 0;
+
+}  // namespace
+
+// Functions that a driver does not have stay null and count as not supported.
+struct Nvml::Table {
+  void* library = nullptr;
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  const char* (*error_text)(int) = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle)(unsigned, Device*) = nullptr;
+  int (*name)(Device, char*, unsigned) = nullptr;
+  int (*uuid)(Device, char*, unsigned) = nullptr;
+  int (*rates)(Device, Rates*) = nullptr;
+  int (*memory)(Device, Memory*) = nullptr;
+  int (*pcie)(Device, unsigned, unsigned*) = nullptr;
+  int (*power)(Device, unsigned*) = nullptr;
+  int (*energy)(Device, unsigned long long*) = nullptr;
+  int (*temperature)(Device, unsigned, unsigned*) = nullptr;
+  int (*processes)(Device, unsigned*, Process*) = nullptr;
+  int (*process_rates)(Device, ProcessRate*, unsigned*, unsigned long long) = nullptr;
+
+  template <typename Function>
+  void find(Function& function, const char* symbol) {
+    function = reinterpret_cast<Function>(dlsym(library, symbol));
+  }
+
+  std::string text(int code) const {
+    const char* said = error_text ? error_text(code) : nullptr;
+    return said ? said : "code " + std::to_string(code);
+  }
+
+  // The code of a call, or not_supported where the driver has no such function.
+  template <typename Function, typename... Arguments>
+  int call(Function function, Arguments... arguments) const {
+    return function ? function(arguments...) : not_supported;
+  }
+
+  void read_processes(Device device, DeviceSample& sample) const;
+};
+
+Nvml::Nvml(const std::string& library) : table_(std::make_unique<Table>()) {
+  Table& t = *table_;
+  t.library = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!t.library) {
+    const char* why = dlerror();
+    throw Error(Code::unavailable, std::string("NVML cannot be opened: ") + (why ? why : "?"),
+                library, "Install NVIDIA's driver; without it no device is measured");
+  }
+  t.find(t.init, "nvmlInit_v2");
+  t.find(t.shutdown, "nvmlShutdown");
+  t.find(t.error_text, "nvmlErrorString");
+  t.find(t.count, "nvmlDeviceGetCount_v2");
+  t.find(t.handle, "nvmlDeviceGetHandleByIndex_v2");
+  t.find(t.name, "nvmlDeviceGetName");
+  t.find(t.uuid, "nvmlDeviceGetUUID");
+  t.find(t.rates, "nvmlDeviceGetUtilizationRates");
+  t.find(t.memory, "nvmlDeviceGetMemoryInfo");
+  t.find(t.pcie, "nvmlDeviceGetPcieThroughput");
+  t.find(t.power, "nvmlDeviceGetPowerUsage");
+  t.find(t.energy, "nvmlDeviceGetTotalEnergyConsumption");
+  t.find(t.temperature, "nvmlDeviceGetTemperature");
+  t.find(t.processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+  t.find(t.process_rates, "nvmlDeviceGetProcessUtilization");
+  const int begun = t.call(t.init);
+  if (begun == ok && t.count && t.handle) return;
+  const std::string why = begun == ok ? "it lacks functions" : t.text(begun);
+  dlclose(t.library);
+  throw Error(Code::unavailable, "NVML does not start: " + why, library,
+              "Check the driver with nvidia-smi");
+}
+
+Nvml::~Nvml() {
+  table_->call(table_->shutdown);
+  dlclose(table_->library);
+}
+
+int Nvml::devices() const {
+  unsigned count = 0;
+  const int code = table_->count(&count);
+  if (code != ok) throw Error(Code::unavailable, "NVML counts no devices: " + table_->text(code));
+  return static_cast<int>(count);
+}
+
+void Nvml::Table::read_processes(Device device, DeviceSample& sample) const {
+  unsigned count = 64;
+  std::vector<Process> found(count);
+  int code = call(processes, device, &count, found.data());
+  if (code == too_small && count < 65'536) {
+    found.resize(count += 16);
+    code = call(processes, device, &count, found.data());
+  }
+  if (code != ok) {
+    sample.missing.push_back("processes: " + text(code));
+    return;
+  }
+  sample.processes.emplace();
+  std::map<int, ProcessSample> by_pid;
+  for (unsigned i = 0; i < count; ++i) {
+    ProcessSample& process = by_pid[static_cast<int>(found[i].pid)];
+    process.pid = static_cast<int>(found[i].pid);
+    if (found[i].used != no_value) process.memory_bytes = static_cast<int64_t>(found[i].used);
+  }
+  std::vector<ProcessRate> rates(256);
+  unsigned samples = static_cast<unsigned>(rates.size());
+  // Of each process the newest counts; not found (6) says that nobody computed lately.
+  const int rated = call(process_rates, device, rates.data(), &samples, 0ULL);
+  std::map<int, unsigned long long> newest;
+  for (unsigned i = 0; rated == ok && i < samples && i < rates.size(); ++i) {
+    const int pid = static_cast<int>(rates[i].pid);
+    const auto process = by_pid.find(pid);
+    if (process == by_pid.end() || rates[i].at_us < newest[pid] || rates[i].sm > 100) continue;
+    newest[pid] = rates[i].at_us;
+    process->second.utilisation = rates[i].sm / 100.0;
+  }
+  for (auto& [pid, process] : by_pid) sample.processes->push_back(process);
+}
+
+DeviceSample Nvml::sample(int device) const {
+  const Table& t = *table_;
+  DeviceSample out;
+  out.index = device;
+  Device handle = nullptr;
+  const int found = t.handle(static_cast<unsigned>(device), &handle);
+  if (found != ok) {
+    throw Error(Code::unavailable, "the device does not answer: " + t.text(found),
+                "device " + std::to_string(device), "Check the driver with nvidia-smi");
+  }
+  const auto read = [&](const char* what, int code) {
+    if (code != ok) out.missing.push_back(std::string(what) + ": " + t.text(code));
+    return code == ok;
+  };
+  std::array<char, 128> text{};
+  if (read("name", t.call(t.name, handle, text.data(), unsigned{96}))) out.name = text.data();
+  if (read("uuid", t.call(t.uuid, handle, text.data(), unsigned{96}))) out.uuid = text.data();
+  Rates rates{};
+  if (read("utilisation", t.call(t.rates, handle, &rates))) {
+    if (rates.gpu <= 100) out.utilisation = rates.gpu / 100.0;
+  }
+  Memory memory{};
+  if (read("memory", t.call(t.memory, handle, &memory)) && memory.total != no_value) {
+    out.memory_total_bytes = static_cast<int64_t>(memory.total);
+    if (memory.used != no_value) out.memory_used_bytes = static_cast<int64_t>(memory.used);
+  }
+  unsigned value = 0;
+  // NVML counts 1024 bytes a second.
+  if (read("sent", t.call(t.pcie, handle, unsigned{sent}, &value)))
+    out.sent_bytes_s = value * 1024.0;
+  if (read("received", t.call(t.pcie, handle, unsigned{received}, &value))) {
+    out.received_bytes_s = value * 1024.0;
+  }
+  if (read("power", t.call(t.power, handle, &value))) out.power_w = value / 1000.0;
+  if (read("temperature", t.call(t.temperature, handle, core_sensor, &value))) {
+    out.temperature_c = value;
+  }
+  unsigned long long energy = 0;
+  if (read("energy", t.call(t.energy, handle, &energy)) && energy != no_value) {
+    out.energy_j = static_cast<double>(energy) / 1000;
+  }
+  t.read_processes(handle, out);
+  return out;
+}
+
+}  // namespace dais::devices

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dais::devices {
+
+/// A process that computes on a device.
+struct ProcessSample {
+  int pid = 0;
+  std::optional<int64_t> memory_bytes;
+  std::optional<double> utilisation;  ///< part of the time that one of its kernels ran
+};
+
+/// What one device tells at one moment. Whatever it does not tell is missing: never 0.
+struct DeviceSample {
+  int index = 0;
+  std::string name, uuid;
+  std::optional<double> utilisation;  ///< part of the last moments that at least one kernel ran
+  std::optional<int64_t> memory_used_bytes, memory_total_bytes;
+  std::optional<double> sent_bytes_s, received_bytes_s;  ///< over PCIe, seen from the device
+  std::optional<double> power_w, energy_j, temperature_c;
+  std::optional<std::vector<ProcessSample>> processes;
+  /// What could not be read and why, one line each.
+  std::vector<std::string> missing;
+};
+
+/// NVIDIA's management library. Used by one thread at a time; a call may take milliseconds, and
+/// longer when a driver is in trouble.
+class Nvml {
+ public:
+  /// Opens a library by its path or name. Throws unavailable saying what is missing.
+  explicit Nvml(const std::string& library = "libnvidia-ml.so.1");
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+
+  int devices() const;
+  /// Throws unavailable when not even a handle of the device can be had.
+  DeviceSample sample(int device) const;
+
+ private:
+  struct Table;
+  std::unique_ptr<Table> table_;
+};
+
+}  // namespace dais::devices

@@ -1,0 +1,101 @@
+#include "devices/nvml.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace dais::devices {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string stand_in() {
+  return (fs::read_symlink("/proc/self/exe").parent_path() / "dais_fake_nvml.so").string();
+}
+
+class DevicesNvml : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = fs::temp_directory_path() / ("dais_nvml_" + std::to_string(getpid()));
+    setenv("DAIS_FAKE_NVML", path_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("DAIS_FAKE_NVML");
+    fs::remove(path_);
+  }
+  void tell(const std::string& lines) const { std::ofstream(path_) << lines; }
+
+  fs::path path_;
+};
+
+TEST_F(DevicesNvml, ItsAbsenceIsSaid) {
+  try {
+    const Nvml nvml("libnvidia-ml-of-nobody.so.1");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    EXPECT_NE(error.problem().find("libnvidia-ml-of-nobody"), std::string::npos);
+  }
+  // The library is there, the driver is not.
+  try {
+    const Nvml nvml(stand_in());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.problem().find("Driver Not Loaded"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(DevicesNvml, TellsWhatTheDeviceTells) {
+  tell(
+      "0 utilisation 73\n0 memory_total 8000000000\n0 memory_used 3000000000\n0 sent 2000\n"
+      "0 received 500\n0 power 250500\n0 energy 9000\n0 temperature 61\n"
+      "0 process 41 1000 60\n0 process 42 18446744073709551615 13\n1 utilisation 0\n");
+  const Nvml nvml(stand_in());
+  ASSERT_EQ(nvml.devices(), 2);
+  const DeviceSample sample = nvml.sample(0);
+  EXPECT_NE(sample.name.find("not hardware"), std::string::npos);
+  EXPECT_EQ(sample.utilisation, 0.73);
+  EXPECT_EQ(sample.memory_total_bytes, 8'000'000'000);
+  EXPECT_EQ(sample.memory_used_bytes, 3'000'000'000);
+  EXPECT_EQ(sample.sent_bytes_s, 2000 * 1024.0);
+  EXPECT_EQ(sample.received_bytes_s, 500 * 1024.0);
+  EXPECT_EQ(sample.power_w, 250.5);
+  EXPECT_EQ(sample.energy_j, 9.0);
+  EXPECT_EQ(sample.temperature_c, 61.0);
+  ASSERT_TRUE(sample.processes && sample.processes->size() == 2);
+  EXPECT_EQ(sample.processes->at(0).memory_bytes, 1000);
+  EXPECT_EQ(sample.processes->at(0).utilisation, 0.6);
+  // What the driver marks as unknown is missing.
+  EXPECT_FALSE(sample.processes->at(1).memory_bytes);
+  EXPECT_TRUE(sample.missing.empty());
+}
+
+TEST_F(DevicesNvml, WhatIsMissingIsMissingNotZero) {
+  tell("0 utilisation 0\n1 utilisation error\n");
+  const Nvml nvml(stand_in());
+  EXPECT_EQ(nvml.sample(0).utilisation, 0.0);
+  const DeviceSample sample = nvml.sample(1);
+  EXPECT_FALSE(sample.utilisation);
+  EXPECT_FALSE(sample.memory_used_bytes || sample.power_w || sample.energy_j ||
+               sample.sent_bytes_s);
+  EXPECT_NE(std::find(sample.missing.begin(), sample.missing.end(), "utilisation: Unknown Error"),
+            sample.missing.end());
+  EXPECT_NE(std::find(sample.missing.begin(), sample.missing.end(), "power: Not Supported"),
+            sample.missing.end());
+  EXPECT_THROW(nvml.sample(7), Error);
+}
+
+TEST_F(DevicesNvml, MoreProcessesThanExpectedAreRead) {
+  std::string lines = "0 utilisation 1\n";
+  for (int pid = 1; pid <= 100; ++pid) lines += "0 process " + std::to_string(pid) + " 5 1\n";
+  tell(lines);
+  EXPECT_EQ(Nvml(stand_in()).sample(0).processes->size(), 100U);
+}
+
+}  // namespace
+}  // namespace dais::devices
