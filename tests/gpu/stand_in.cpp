@@ -6,6 +6,7 @@
 
 #include "backends/cuda/emulated/driver_state.h"
 #include "backends/cuda/emulated/emulated.h"
+#include "fake_blas.h"
 
 namespace dais::cuda {
 namespace {
@@ -106,6 +107,27 @@ bool StandIn::inside(DevicePointer address, size_t bytes, const char* action) {
     return false;
   }
   return true;
+}
+
+bool StandIn::covers(const void* address, size_t bytes, const char* action) {
+  const std::lock_guard lock(mutex_);
+  return bytes == 0 || inside(reinterpret_cast<DevicePointer>(address), bytes, action);
+}
+
+void StandIn::put(DriverStream stream, std::vector<const void*> reads, void* writes,
+                  std::function<DriverResult()> work) {
+  const std::lock_guard lock(mutex_);
+  if (streams_[stream].capturing) {
+    emulated::submit(stream, std::move(work));
+    return;
+  }
+  const Access access = access_of(stream);
+  enqueue(stream, [this, access, reads = std::move(reads), writes, work = std::move(work)] {
+    for (const void* read : reads)
+      note(reinterpret_cast<DevicePointer>(read), access, false, "a library");
+    note(reinterpret_cast<DevicePointer>(writes), access, true, "a library");
+    return work();
+  });
 }
 
 StandIn::Access StandIn::access_of(DriverStream stream) {
@@ -518,6 +540,7 @@ struct StandInCalls {
 
 const Tables& StandIn::tables() {
   tables_ = emulated_tables();
+  if (blas_) tables_.cublaslt = fake_cublaslt();
   DriverApi& api = tables_.driver.api;
   api.mem_alloc_from_pool_async = StandInCalls::allocate;
   api.mem_free_async = StandInCalls::release;
@@ -556,6 +579,7 @@ void StandIn::reset() {
   counts_ = {};
   complaints_.clear();
   lost_ = DriverResult::success;
+  blas_ = false;
   blocks_.clear();
   streams_.clear();
   events_.clear();

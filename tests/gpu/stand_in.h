@@ -31,12 +31,21 @@ class StandIn {
   /// Forgets all failures and complaints. What is left from before is no longer looked for.
   void reset();
   const Tables& tables();
+  /// Other libraries of the tests: with cuBLASLt, from the next tables() on.
+  void use_blas(bool use) { blas_ = use; }
 
   /// The n-th call of that kind from now on (0: the next) gives `result`, and so do those after it
   /// until there were `times`; `sticky`: so does every call of any kind, as on a lost device.
   void fail(Call call, int n, DriverResult result, bool sticky = false, int times = 1);
   /// How many calls of that kind there were since reset().
   int calls(Call call) const { return counts_.at(static_cast<size_t>(call)); }
+
+  /// For libraries of the tests: whether live device memory holds so many bytes from the address
+  /// on; complains if not.
+  bool covers(const void* address, size_t bytes, const char* action);
+  /// Their work: reads and writes these pieces of memory when the stream gets there.
+  void put(DriverStream stream, std::vector<const void*> reads, void* writes,
+           std::function<DriverResult()> work);
 
   std::vector<std::string> take_complaints();
   /// One line for each thing that is still allocated or loaded.
@@ -106,6 +115,7 @@ class StandIn {
   };
   std::array<Failure, 5> failures_{};
   DriverResult lost_ = DriverResult::success;
+  bool blas_ = false;
 };
 
 }  // namespace dais::cuda

@@ -1,0 +1,129 @@
+// The rows of cuBLASLt behind a library of the tests.
+#include <gtest/gtest.h>
+
+#include "api/compile.h"
+#include "backends/cuda/backend.h"
+#include "fake_blas.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/matmul/matmul.h"
+#include "runtime/row_test.h"
+#include "runtime/session.h"
+#include "stand_in.h"
+
+namespace dais {
+namespace {
+
+using cuda::StandIn;
+
+class LibraryProducts : public testing::Test {
+ protected:
+  void SetUp() override {
+    StandIn::instance().reset();
+    StandIn::instance().use_blas(true);
+    cuda::set_fake_blas_empty(false);
+    live_ = cuda::fake_blas_counts().live;
+  }
+  void TearDown() override {
+    for (const auto& complaint : StandIn::instance().take_complaints()) ADD_FAILURE() << complaint;
+    for (const auto& left : StandIn::instance().leftovers()) ADD_FAILURE() << "left: " << left;
+    EXPECT_EQ(cuda::fake_blas_counts().live, live_) << "descriptions are left";
+  }
+
+  /// Compiles and runs a graph three times on the device and compares with the CPU. Gives how many
+  /// products the library did in each run.
+  static int expect_same(const Graph& graph, const std::vector<Datum>& inputs,
+                         const RowTolerance& tolerance = {1e-5, 1e-5}) {
+    Session plain(compile(graph.clone()).plan);
+    const auto wanted = plain.run(inputs);
+    CompileOptions options;
+    options.backend =
+        std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
+    Session session(compile(graph.clone(), options).plan);
+    const int before = cuda::fake_blas_counts().products;
+    for (int i = 0; i < 3; ++i) {
+      const auto& got = session.run(inputs);
+      for (size_t k = 0; k < wanted.size(); ++k)
+        expect_close(got[k].tensor, wanted[k].tensor, tolerance, "output " + std::to_string(k));
+    }
+    return (cuda::fake_blas_counts().products - before) / 3;
+  }
+
+  static Value* input(Graph& graph, const Shape& shape, const char* name,
+                      DType dtype = DType::f32) {
+    return graph.add_input(Type::tensor(dtype, Dims(shape.begin(), shape.end())), name);
+  }
+
+  int live_ = 0;
+};
+
+TEST_F(LibraryProducts, MatricesAndBatches) {
+  for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{
+           {{5, 7}, {7, 3}}, {{2, 3, 5, 7}, {7, 4}}, {{2, 3, 5, 7}, {2, 3, 7, 4}}}) {
+    Graph graph;
+    graph.outputs = {graph.add(MatMul{}, {input(graph, a, "a"), input(graph, b, "b")})};
+    EXPECT_EQ(expect_same(graph, {sample<float>(a, 1), sample<float>(b, 1, 2)}), 1) << a.text();
+  }
+}
+
+TEST_F(LibraryProducts, UnevenBatchesRunOnTheOwnKernel) {
+  Graph graph;
+  graph.outputs = {
+      graph.add(MatMul{}, {input(graph, {2, 1, 5, 7}, "a"), input(graph, {3, 7, 4}, "b")})};
+  EXPECT_EQ(expect_same(graph, {sample<float>({2, 1, 5, 7}, 1), sample<float>({3, 7, 4}, 1, 2)}),
+            0);
+}
+
+TEST_F(LibraryProducts, GemmWithTurnedOperandsAndBias) {
+  for (const bool turn_a : {false, true})
+    for (const bool turn_b : {false, true}) {
+      Graph graph;
+      const Shape a = turn_a ? Shape{7, 5} : Shape{5, 7}, b = turn_b ? Shape{3, 7} : Shape{7, 3};
+      graph.outputs = {
+          graph.add(Gemm{.alpha = 0.5f, .trans_a = turn_a, .trans_b = turn_b},
+                    {input(graph, a, "a"), input(graph, b, "b"), input(graph, {3}, "c")})};
+      EXPECT_EQ(expect_same(
+                    graph, {sample<float>(a, 1), sample<float>(b, 1, 2), sample<float>({3}, 1, 3)}),
+                1);
+    }
+}
+
+TEST_F(LibraryProducts, EpiloguesAreTheLibrarys) {
+  for (const bool gelu : {false, true}) {
+    Graph graph;
+    Value* sum =
+        graph.add(Add{}, {graph.add(MatMul{}, {input(graph, {6, 8}, "x"),
+                                               graph.add_constant(sample<float>({8, 9}, 1, 2))}),
+                          graph.add_constant(sample<float>({9}, 1, 3))});
+    graph.outputs = {gelu ? graph.add(Gelu{.approximate = "tanh"}, {sum})
+                          : graph.add(Relu{}, {sum})};
+    EXPECT_EQ(expect_same(graph, {sample<float>({6, 8}, 1)}), 1);
+  }
+}
+
+TEST_F(LibraryProducts, HalfPrecision) {
+  Graph graph;
+  graph.outputs = {graph.add(
+      MatMul{}, {input(graph, {5, 16}, "a", DType::f16), input(graph, {16, 8}, "b", DType::f16)})};
+  EXPECT_EQ(expect_same(graph, {sample<Float16>({5, 16}, 1), sample<Float16>({16, 8}, 1, 2)},
+                        {2e-3, 2e-3}),
+            1);
+}
+
+/// The second product takes the first one's result, so that both are one recording.
+TEST_F(LibraryProducts, AreRecordedLikeKernels) {
+  Graph graph;
+  Value* w = graph.add_constant(sample<float>({8, 8}, 1, 2));
+  Value* first = graph.add(MatMul{}, {input(graph, {6, 8}, "x"), w});
+  graph.outputs = {graph.add(MatMul{}, {first, w})};
+  EXPECT_EQ(expect_same(graph, {sample<float>({6, 8}, 1)}), 2);
+}
+
+TEST_F(LibraryProducts, WhatItRefusesRunsOnTheOwnKernel) {
+  cuda::set_fake_blas_empty(true);
+  Graph graph;
+  graph.outputs = {graph.add(MatMul{}, {input(graph, {5, 7}, "a"), input(graph, {7, 3}, "b")})};
+  EXPECT_EQ(expect_same(graph, {sample<float>({5, 7}, 1), sample<float>({7, 3}, 1, 2)}), 0);
+}
+
+}  // namespace
+}  // namespace dais
