@@ -90,6 +90,29 @@ TEST(DeviceRows, Matrices) {
             1);
 }
 
+TEST(DeviceRows, MatricesOfSixteenBitsUseTheMatrixInstruction) {
+  // Sizes with and without packs of eight, several tiles, batches, turned operands.
+  for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{
+           {{130, 40}, {40, 136}}, {{33, 17}, {17, 35}}, {{2, 64, 48}, {2, 48, 40}}}) {
+    EXPECT_EQ(check_device_rows(MatMul{}, {sample<Float16>(a, 1), sample<Float16>(b, 1, 2)},
+                                {2e-3, 2e-3}),
+              1);
+    EXPECT_EQ(check_device_rows(MatMul{}, {sample<BFloat16>(a, 1), sample<BFloat16>(b, 1, 2)},
+                                {1e-2, 1e-2}),
+              1);
+  }
+  EXPECT_EQ(check_device_rows(Gemm{.trans_a = true, .trans_b = true},
+                              {sample<Float16>({40, 72}, 1), sample<Float16>({50, 40}, 1, 2),
+                               sample<Float16>({50}, 1, 3)},
+                              {2e-3, 2e-3}),
+            1);
+  EXPECT_EQ(
+      check_device_rows(Conv{.pads = {1, 1, 1, 1}},
+                        {sample<Float16>({1, 3, 9, 8}, 1), sample<Float16>({40, 3, 3, 3}, 1, 2)},
+                        {2e-3, 2e-3}),
+      1);
+}
+
 TEST(DeviceRows, Convolutions) {
   const RowTolerance close{1e-5, 1e-5};
   const Tensor x = sample<float>({2, 6, 9, 7}, 1), w = sample<float>({4, 3, 3, 2}, 1, 2);

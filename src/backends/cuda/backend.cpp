@@ -27,13 +27,19 @@ std::shared_ptr<const Program> program_of(const KernelQuery& query, std::string_
   return device_of(query).program({std::string(name), std::string(text(name)), std::move(options)});
 }
 
-std::shared_ptr<DeviceMemory> uploaded(const KernelQuery& query, const Tensor& tensor) {
-  CudaQueue queue(device_of(query).shared_from_this());
-  auto memory =
-      queue.allocate(std::max<size_t>(tensor.bytes(), 1), "weights of " + query.node.where());
-  queue.upload(memory->address(), tensor.raw(), tensor.bytes());
-  queue.wait();
+std::shared_ptr<DeviceMemory> CudaBackend::upload(const Tensor& tensor,
+                                                  const std::string& holder) const {
+  const std::lock_guard lock(uploads_mutex_);
+  if (!uploads_) uploads_ = std::make_unique<CudaQueue>(device_);
+  auto memory = uploads_->allocate(std::max<size_t>(tensor.bytes(), 1), holder);
+  if (tensor.bytes() > 0) uploads_->upload(memory->address(), tensor.raw(), tensor.bytes());
+  uploads_->wait();
   return memory;
+}
+
+std::shared_ptr<DeviceMemory> uploaded(const KernelQuery& query, const Tensor& tensor) {
+  return static_cast<const CudaBackend*>(query.backend)
+      ->upload(tensor, "weights of " + query.node.where());
 }
 
 const Kernels& cuda_kernels() {

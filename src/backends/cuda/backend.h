@@ -13,10 +13,14 @@ class CudaBackend : public Backend {
   const Kernels& kernels() const override;
   std::unique_ptr<Queue> open_queue() override;
   Device& device() const { return *device_; }
+  /// A copy of a tensor in the device's memory.
+  std::shared_ptr<DeviceMemory> upload(const Tensor& tensor, const std::string& holder) const;
 
  private:
   std::shared_ptr<Device> device_;
   std::string name_;
+  mutable std::mutex uploads_mutex_;
+  mutable std::unique_ptr<CudaQueue> uploads_;  ///< made at the first use
 };
 
 /// For rows: the device that a query asks about.

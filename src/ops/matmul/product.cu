@@ -23,7 +23,7 @@ struct Problem {
   uint32 batch_sizes[6];  // the last axis first
   int32 batch_axes, channels;
   int32 in[3], out[3], window[3], stride[3], dilation[3], pad[3];
-  int32 taps, in_cells, out_cells, rows_first_a, columns_first_b, unused;
+  int32 taps, in_cells, out_cells, rows_first_a, columns_first_b, packs;
 };
 
 struct Base {
@@ -85,37 +85,37 @@ __device__ __forceinline__ int32 output_cell(const Problem& p, int32 tap, int32 
   return cell;
 }
 
-__device__ __forceinline__ LANE load_a(const Problem& p, const A_TYPE* a, int32 row, int32 k) {
-  if (row >= p.rows || k >= p.depth) return 0;
+__device__ __forceinline__ A_TYPE load_a(const Problem& p, const A_TYPE* a, int32 row, int32 k) {
+  if (row >= p.rows || k >= p.depth) return {};
 #if MODE == MODE_MATRICES
-  return widen<LANE>(a[row * p.a_row + k * p.a_column]);
+  return a[row * p.a_row + k * p.a_column];
 #elif MODE == MODE_CONV
-  return widen<LANE>(a[static_cast<int64>(row) * p.depth + k]);
+  return a[static_cast<int64>(row) * p.depth + k];
 #elif MODE == MODE_CONV_DATA
   const int32 filter = k / p.taps, tap = k % p.taps;
-  return widen<LANE>(a[(static_cast<int64>(filter) * p.rows + row) * p.taps + tap]);
+  return a[(static_cast<int64>(filter) * p.rows + row) * p.taps + tap];
 #else
   const int32 image = k / p.out_cells, at = k % p.out_cells;
   const int64 plane = static_cast<int64>(image) * p.group * p.rows + row;
-  return widen<LANE>(a[plane * p.out_cells + at]);
+  return a[plane * p.out_cells + at];
 #endif
 }
 
-__device__ __forceinline__ LANE load_b(const Problem& p, const B_TYPE* b, int32 k, int32 column) {
-  if (column >= p.columns || k >= p.depth) return 0;
+__device__ __forceinline__ B_TYPE load_b(const Problem& p, const B_TYPE* b, int32 k, int32 column) {
+  if (column >= p.columns || k >= p.depth) return {};
 #if MODE == MODE_MATRICES
-  return widen<LANE>(b[k * p.b_row + column * p.b_column]);
+  return b[k * p.b_row + column * p.b_column];
 #elif MODE == MODE_CONV
   const int32 channel = k / p.taps, cell = input_cell(p, k % p.taps, column);
-  return cell < 0 ? LANE(0) : widen<LANE>(b[static_cast<int64>(channel) * p.in_cells + cell]);
+  return cell < 0 ? B_TYPE{} : b[static_cast<int64>(channel) * p.in_cells + cell];
 #elif MODE == MODE_CONV_DATA
   const int32 filter = k / p.taps, cell = output_cell(p, k % p.taps, column);
-  return cell < 0 ? LANE(0) : widen<LANE>(b[static_cast<int64>(filter) * p.out_cells + cell]);
+  return cell < 0 ? B_TYPE{} : b[static_cast<int64>(filter) * p.out_cells + cell];
 #else
   const int32 image = k / p.out_cells, channel = column / p.taps;
   const int32 cell = input_cell(p, column % p.taps, k % p.out_cells);
   const int64 plane = static_cast<int64>(image) * p.group * p.channels + channel;
-  return cell < 0 ? LANE(0) : widen<LANE>(b[plane * p.in_cells + cell]);
+  return cell < 0 ? B_TYPE{} : b[plane * p.in_cells + cell];
 #endif
 }
 
@@ -132,9 +132,29 @@ __device__ __forceinline__ void fetch(const Problem& p, const Base& base, int32 
   for (int i = 0; i < kLoads; ++i) {
     const int2 left = place_in_slice(i, !p.rows_first_a);
     const int2 right = place_in_slice(i, !p.columns_first_b);
-    a[i] = load_a(p, base.a, row + left.x, k + left.y);
-    b[i] = load_b(p, base.b, k + right.y, column + right.x);
+    a[i] = widen<LANE>(load_a(p, base.a, row + left.x, k + left.y));
+    b[i] = widen<LANE>(load_b(p, base.b, k + right.y, column + right.x));
   }
+}
+
+/// The batch entry and the first row of the result as the epilogue counts them.
+struct Rows {
+  int64 batch, first;
+};
+__device__ __forceinline__ Rows rows_of(const Problem& p, int64 z) {
+#if MODE == MODE_CONV || MODE == MODE_CONV_DATA
+  return {z / p.group, z % p.group * p.rows};
+#else
+  return {z, 0};
+#endif
+}
+
+__device__ __forceinline__ void finish(const Problem& p, const Epilogue& epilogue,
+                                       const Rows& place, int64 z, int32 row, int32 column,
+                                       LANE sum, Y_TYPE* y) {
+  if (row < p.rows && column < p.columns)
+    y[(z * p.rows + row) * p.columns + column] =
+        narrow<Y_TYPE>(epilogue.apply(sum, place.batch, place.first + row, column));
 }
 
 extern "C" __global__ void __launch_bounds__(256) product(Problem p, Epilogue epilogue,
@@ -180,21 +200,10 @@ extern "C" __global__ void __launch_bounds__(256) product(Problem p, Epilogue ep
     __syncthreads();
   }
 
-#if MODE == MODE_CONV || MODE == MODE_CONV_DATA
-  const int64 batch = z / p.group, first_row = z % p.group * p.rows;
-#else
-  const int64 batch = z, first_row = 0;
-#endif
+  const Rows place = rows_of(p, z);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int32 r = row + down + i;
-    if (r >= p.rows) continue;
+  for (int i = 0; i < 4; ++i)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int32 c = column + across + j;
-      if (c < p.columns)
-        y[(z * p.rows + r) * p.columns + c] =
-            narrow<Y_TYPE>(epilogue.apply(sums[i][j], batch, first_row + r, c));
-    }
-  }
+    for (int j = 0; j < 4; ++j)
+      finish(p, epilogue, place, z, row + down + i, column + across + j, sums[i][j], y);
 }

@@ -10,6 +10,7 @@ namespace dais {
 namespace {
 
 constexpr int64_t kTile = 64;
+constexpr int64_t kCoreTile = 128;
 
 static_assert(sizeof(ProductProblem) == 16 + 32 + 96 + 24 + 8 + 72 + 24);
 
@@ -18,6 +19,7 @@ struct Prepared {
   EpilogueText epilogue;
   std::shared_ptr<const cuda::Program> program;
   cuda::Function function;
+  cuda::Function cores;  ///< null handle: none for this type and device
   ProductSource a, b;
   std::vector<ProductSource> operands;
   std::string program_detail;  ///< what sums are held in
@@ -56,7 +58,9 @@ class BoundProduct : public BoundKernel {
                const std::vector<OperandSteps>& steps)
       : made_(std::move(made)), call_(call) {
     const ProductProblem& p = call.problem;
-    blocks_ = cuda::ceil_div(p.rows, kTile) * cuda::ceil_div(p.columns, kTile) * call.batches;
+    cores_ = made_->cores.handle && p.rows > kTile / 2 && p.columns > kTile / 2;
+    const int64_t tile = cores_ ? kCoreTile : kTile;
+    blocks_ = cuda::ceil_div(p.rows, tile) * cuda::ceil_div(p.columns, tile) * call.batches;
     numbers_ = made_->epilogue.numbers;
     if (numbers_.empty()) numbers_.push_back(0);
     first_operand_ = numbers_.size();
@@ -74,18 +78,34 @@ class BoundProduct : public BoundKernel {
     const void* a = made_->a.address(arguments);
     const void* b = made_->b.address(arguments);
     void* y = arguments.out[0];
+    if (cores_) call_.problem.packs = packs(a, b);
     cuda::Grid grid;
     grid.x = static_cast<unsigned>(blocks_);
     grid.threads = 256;
     void* parameters[] = {&call_.problem, epilogue_.data(), &a, &b, &y};
-    cuda::launch_raw(*static_cast<cuda::CudaQueue*>(arguments.queue), made_->function, grid,
-                     parameters);
+    cuda::launch_raw(*static_cast<cuda::CudaQueue*>(arguments.queue),
+                     cores_ ? made_->cores : made_->function, grid, parameters);
     return {};
   }
 
  private:
+  /// Which operands can be loaded eight at a time: 1 for A, 2 for B.
+  int32_t packs(const void* a, const void* b) const noexcept {
+    const ProductProblem& p = call_.problem;
+    if (made_->form.mode != ProductMode::matrices) return 0;
+    const auto whole = [](const void* address, const int64_t(&batch)[6]) {
+      bool out = reinterpret_cast<uintptr_t>(address) % 16 == 0;
+      for (const int64_t step : batch) out = out && step % 8 == 0;
+      return out;
+    };
+    const bool left = p.a_column == 1 && p.depth % 8 == 0 && p.a_row % 8 == 0;
+    const bool right = p.b_column == 1 && p.columns % 8 == 0 && p.b_row % 8 == 0;
+    return (left && whole(a, p.a_batch) ? 1 : 0) | (right && whole(b, p.b_batch) ? 2 : 0);
+  }
+
   std::shared_ptr<const Prepared> made_;
   ProductCall call_;
+  bool cores_ = false;
   int64_t blocks_ = 0;
   size_t first_operand_ = 0;
   std::vector<int64_t> numbers_, epilogue_;
@@ -115,7 +135,8 @@ class ProductKernel : public Kernel {
     return std::make_unique<BoundProduct>(made_, *call, steps);
   }
   std::string detail() const override {
-    return std::string("64 x 64 tiles, sums in ") + made_->program_detail;
+    if (made_->cores.handle) return "128 x 128 tiles on tensor cores, sums in float";
+    return "64 x 64 tiles, sums in " + made_->program_detail;
   }
 
  private:
@@ -197,10 +218,15 @@ std::unique_ptr<Kernel> prepare_product(const KernelQuery& query, const ProductF
   made->epilogue = epilogue_text(query.node, product);
   made->program_detail = lane_text(product.outs[0]->type.dtype);
   const std::string mode = std::to_string(static_cast<int>(form.mode));
-  made->program = cuda::device_of(query).program(
-      {"product.cu", made->epilogue.text + "#define MODE " + mode + "\n" +
-                         std::string(cuda::text("product.cu"))});
+  const int arch = cuda::device_of(query).info().arch;
+  const DType dtype = product.outs[0]->type.dtype;
+  const bool cores = (dtype == DType::f16 && arch >= 75) || (dtype == DType::bf16 && arch >= 80);
+  std::string text = made->epilogue.text + "#define MODE " + mode + "\n";
+  text += cuda::text("product.cu");
+  if (cores) text += cuda::text("product_cores.cu");
+  made->program = cuda::device_of(query).program({"product.cu", std::move(text)});
   made->function = made->program->function("product");
+  if (cores) made->cores = made->program->function("product_cores");
   made->a = product_source(query, product.in[form.a]);
   made->b = product_source(query, product.in[form.b]);
   for (const TextOperand& operand : made->epilogue.operands) {

@@ -20,7 +20,7 @@ struct ProductProblem {
   int32_t batch_axes = 0, channels = 0;
   int32_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, window[3] = {1, 1, 1};
   int32_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {};
-  int32_t taps = 1, in_cells = 1, out_cells = 1, rows_first_a = 0, columns_first_b = 0, unused = 0;
+  int32_t taps = 1, in_cells = 1, out_cells = 1, rows_first_a = 0, columns_first_b = 0, packs = 0;
 };
 
 /// Steps of an epilogue's operand along batch, row and column of the result.
