@@ -27,8 +27,8 @@ struct Compiled {
 /// under DAIS_CACHE, XDG_CACHE_HOME or the home's .cache; any number of processes may share them.
 Compiled compile(const CompileJob& job);
 
-/// The text with what g++ cannot parse rewritten, and the table of kernels behind it. Lines keep
-/// their numbers. Kernels are the functions declared `extern "C" __global__`.
+/// The text with what g++ cannot parse rewritten and its kernels exported. Lines keep their
+/// numbers. Kernels are the functions defined as `extern "C" __global__`.
 std::string translate(const std::string& text);
 
 }  // namespace dais::cuda::emulated

@@ -59,11 +59,11 @@ std::string token(const std::string& code, size_t& at) {
 }
 
 /// From an opening bracket to behind the one that closes it.
-std::string bracketed(const std::string& code, size_t& at) {
+std::string bracketed(const std::string& code, size_t& at, char open = '(', char close = ')') {
   const size_t from = at;
   int depth = 0;
   for (; at < code.size(); ++at) {
-    depth += code[at] == '(' ? 1 : code[at] == ')' ? -1 : 0;
+    depth += code[at] == open ? 1 : code[at] == close ? -1 : 0;
     if (depth == 0) {
       ++at;
       break;
@@ -111,30 +111,47 @@ void rewrite_dynamic_shared(std::string& text, std::string& code) {
   }
 }
 
-/// One line for each kernel, which exports it.
-std::string kernel_table(const std::string& code) {
-  std::string table;
+/// Whether `extern "C"` stands before a place.
+bool has_linkage(const std::string& code, size_t at) {
+  const size_t before = code.find_last_not_of(" \t\n\r", at == 0 ? 0 : at - 1);
+  return before != std::string::npos && before + 1 >= kLinkage.size() &&
+         code.compare(before + 1 - kLinkage.size(), kLinkage.size(), kLinkage) == 0;
+}
+
+/// A kernel's name and, as macro arguments, its launch bounds; `at` moves from behind __global__ to
+/// its parameters. Empty: no function follows.
+std::string kernel_arguments(const std::string& code, size_t& at) {
+  std::string bounds = "()";
+  for (;;) {
+    const std::string name = token(code, at);
+    at = skip_space(code, at);
+    if (name.empty() || at >= code.size()) return {};
+    if (name == "__launch_bounds__") {
+      bounds = bracketed(code, at);
+    } else if (code[at] == '(') {
+      const std::string most = bounds.substr(1, bounds.size() - 2);
+      return name + (most.empty() ? "" : ", " + most);
+    }
+  }
+}
+
+/// Exports each kernel behind its body: in the same line, and only where the text is compiled.
+void export_kernels(std::string& text, std::string& code) {
   for (size_t at = 0; next_word(code, "__global__", at);) {
-    const size_t before = code.find_last_not_of(" \t\n\r", at == 0 ? 0 : at - 1);
-    const bool exported =
-        before != std::string::npos && before >= 2 && code.compare(before - 2, 3, kLinkage) == 0;
+    const bool exported = has_linkage(code, at);
     at += 10;
     if (!exported) continue;
-    std::string name, bounds = "()";
-    for (;;) {
-      name = token(code, at);
-      at = skip_space(code, at);
-      if (name.empty() || at >= code.size()) return table;
-      if (name == "__launch_bounds__") {
-        bounds = bracketed(code, at);
-      } else if (code[at] == '(') {
-        break;
-      }
-    }
-    const std::string most = bounds.substr(1, bounds.size() - 2);
-    table += "DAIS_KERNEL(" + name + (most.empty() ? "" : ", " + most) + ")\n";
+    const std::string arguments = kernel_arguments(code, at);
+    if (arguments.empty()) return;
+    bracketed(code, at);
+    at = skip_space(code, at);
+    if (at >= code.size() || code[at] != '{') continue;
+    bracketed(code, at, '{', '}');
+    const std::string line = " DAIS_KERNEL(" + arguments + ")";
+    text.insert(at, line);
+    code.insert(at, line);
+    at += line.size();
   }
-  return table;
 }
 
 }  // namespace
@@ -142,7 +159,8 @@ std::string kernel_table(const std::string& code) {
 std::string translate(const std::string& text) {
   std::string out = text, code = code_only(text);
   rewrite_dynamic_shared(out, code);
-  return out + "\n#line 1 \"emulated_kernels\"\n" + kernel_table(code);
+  export_kernels(out, code);
+  return out;
 }
 
 }  // namespace dais::cuda::emulated
