@@ -14,6 +14,20 @@ using uint32 = unsigned int;
 using int64 = long long;
 using uint64 = unsigned long long;
 
+/// What sizes and indices are: tensors on the device have less than 2^31 elements, and the division
+/// of 32-bit numbers is several times faster than that of wide ones.
+using Size = uint32;
+
+__device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
+
+/// Calls body(i) for each i below `count`, over the threads of a one-dimensional grid: neighbouring
+/// threads take neighbours.
+template <typename Body>
+__device__ __forceinline__ void each_element(Size count, Body body) {
+  const Size stride = Size(gridDim.x) * blockDim.x;
+  for (Size i = Size(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) body(i);
+}
+
 struct f16 {
   uint16 bits;
 };

@@ -1,0 +1,112 @@
+// Pooling over windows of up to three spatial axes; missing axes have size 1. Bound by memory: a
+// thread for each output, neighbouring threads on neighbouring outputs of a row (or on neighbouring
+// channels when those come last), so that the windows of a warp share what the cache holds.
+//
+// Compiled with: -DELEMENT=float -DCHANNELS_LAST=0
+// Compiled with: -DELEMENT=f16 -DCHANNELS_LAST=1
+// Compiled with: -DELEMENT=bf16 -DCHANNELS_LAST=0
+#include "reduce.cuh"
+
+constexpr int kSpatial = 3;
+/// Sizes of x and y and the window, by spatial axis.
+struct Pooling {
+  Size planes;  ///< examples times channels
+  Size channels;
+  int in[kSpatial], out[kSpatial], kernel[kSpatial], stride[kSpatial], dilation[kSpatial];
+  int begin[kSpatial], end[kSpatial];  ///< padding
+};
+
+struct Output {
+  Size example, first;  ///< the first element of its plane in x
+  Size channel; int at[kSpatial];
+};
+
+__device__ __forceinline__ Output output_of(Size i, const Pooling& p) {
+  Output o;
+  Size rest = i;
+  if (CHANNELS_LAST) {
+    o.channel = rest % p.channels;
+    rest /= p.channels;
+  }
+  for (int axis = kSpatial - 1; axis >= 0; --axis) {
+    o.at[axis] = static_cast<int>(rest % p.out[axis]);
+    rest /= p.out[axis];
+  }
+  if (!CHANNELS_LAST) {
+    o.channel = rest % p.channels;
+    rest /= p.channels;
+  }
+  o.example = rest;
+  const Size space = Size(p.in[0]) * p.in[1] * p.in[2];
+  o.first = CHANNELS_LAST ? rest * space * p.channels + o.channel
+                          : (rest * p.channels + o.channel) * space;
+  return o;
+}
+
+/// Calls body(place in the plane) for each element of the window that lies in x.
+template <typename Body>
+__device__ __forceinline__ void each_tap(const Output& o, const Pooling& p, Body body) {
+  for (int a = 0; a < p.kernel[0]; ++a) {
+    const int z = o.at[0] * p.stride[0] - p.begin[0] + a * p.dilation[0];
+    if (z < 0 || z >= p.in[0]) continue;
+    for (int b = 0; b < p.kernel[1]; ++b) {
+      const int y = o.at[1] * p.stride[1] - p.begin[1] + b * p.dilation[1];
+      if (y < 0 || y >= p.in[1]) continue;
+      for (int c = 0; c < p.kernel[2]; ++c) {
+        const int x = o.at[2] * p.stride[2] - p.begin[2] + c * p.dilation[2];
+        if (x >= 0 && x < p.in[2]) body((Size(z) * p.in[1] + y) * p.in[2] + x);
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ Size outputs(const Pooling& p) {
+  return p.planes * p.out[0] * p.out[1] * p.out[2];
+}
+
+/// `indices` (may be null): the place of the greatest element in x seen as channels first.
+extern "C" __global__ void __launch_bounds__(256)
+    max_pool(const ELEMENT* __restrict__ x, ELEMENT* __restrict__ y, int64* __restrict__ indices, Pooling p) {
+  const Size step = CHANNELS_LAST ? p.channels : 1;
+  each_element(outputs(p), [&](Size i) {
+    const Output o = output_of(i, p);
+    float best = Greater::start();
+    int place = -1;
+    each_tap(o, p, [&](Size at) {
+      const float value = to_float(x[o.first + at * step]);
+      if (place < 0 || value > best || (value != value && best == best)) {
+        best = value;
+        place = static_cast<int>(at);
+      }
+    });
+    y[i] = from_float<ELEMENT>(best);
+    if (indices)
+      indices[i] = (int64(o.example) * p.channels + o.channel) * p.in[0] * p.in[1] * p.in[2] + place;
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    average_pool(const ELEMENT* __restrict__ x, ELEMENT* __restrict__ y, int include_pad, Pooling p) {
+  const Size step = CHANNELS_LAST ? p.channels : 1;
+  each_element(outputs(p), [&](Size i) {
+    const Output o = output_of(i, p);
+    float total = 0;
+    int count = 0;
+    each_tap(o, p, [&](Size at) {
+      total += to_float(x[o.first + at * step]);
+      ++count;
+    });
+    if (include_pad) {
+      // Cells of the window that lie within the padded input.
+      count = 1;
+      for (int axis = 0; axis < kSpatial; ++axis) {
+        const int from = o.at[axis] * p.stride[axis] - p.begin[axis];
+        int cells = 0;
+        for (int k = 0; k < p.kernel[axis]; ++k)
+          cells += from + k * p.dilation[axis] < p.in[axis] + p.end[axis];
+        count *= cells;
+      }
+    }
+    y[i] = from_float<ELEMENT>(total / static_cast<float>(count));
+  });
+}

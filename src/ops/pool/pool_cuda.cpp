@@ -1,0 +1,99 @@
+#include "backends/cuda/row.h"
+#include "ops/pool/pool.h"
+#include "ops/window.h"
+
+namespace dais {
+namespace {
+
+enum : size_t { kMax, kAverage };
+constexpr size_t kSpatial = 3;
+
+/// As in pool.cu.
+struct Pooling {
+  uint32_t planes = 0, channels = 1;
+  int in[kSpatial], out[kSpatial], kernel[kSpatial], stride[kSpatial], dilation[kSpatial];
+  int begin[kSpatial], end[kSpatial];
+};
+
+template <typename S>
+Pooling pooling_of(const S& attrs, const Shape& x, const Shape& y) {
+  Pooling p;
+  const Activation in(x, attrs.channels_last), out(y, attrs.channels_last);
+  Window window;
+  DAIS_CHECK(fill_window(window, attrs.kernel_shape, attrs.strides, attrs.dilations, attrs.pads,
+                         attrs.auto_pad, attrs.ceil_mode)
+                 .empty());
+  p.planes = cuda::size32(in.batch * in.channels);
+  p.channels = cuda::size32(in.channels);
+  for (size_t k = 0; k < kSpatial; ++k) {
+    p.in[k] = p.out[k] = p.kernel[k] = p.stride[k] = p.dilation[k] = 1;
+    p.begin[k] = p.end[k] = 0;
+  }
+  const size_t rank = window.rank(), lead = kSpatial - rank;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const size_t k = lead + axis;
+    p.in[k] = static_cast<int>(in.space[axis]);
+    p.out[k] = static_cast<int>(out.space[axis]);
+    p.kernel[k] = static_cast<int>(window.kernel[axis]);
+    p.stride[k] = static_cast<int>(window.strides[axis]);
+    p.dilation[k] = static_cast<int>(window.dilations[axis]);
+    p.begin[k] = static_cast<int>(window.pad_begin(axis, in.space[axis], out.space[axis]));
+    const int64_t covered = (out.space[axis] - 1) * window.strides[axis] + window.extent(axis);
+    p.end[k] = window.padding == Window::Padding::given
+                   ? static_cast<int>(window.pads[rank + axis])
+                   : static_cast<int>(std::max<int64_t>(covered - in.space[axis] - p.begin[k], 0));
+  }
+  return p;
+}
+
+void run_max(const cuda::RowCall& call) noexcept {
+  const Shape& y = call.sizes.out[0];
+  if (y.elements() == 0) return;
+  call.launch(kMax, cuda::grid_of(y.elements()), call.in(0), call.out(0), call.out(1),
+              pooling_of(*call.node.as<MaxPool>(), call.sizes.in[0], y));
+}
+
+void run_average(const cuda::RowCall& call) noexcept {
+  const Shape& y = call.sizes.out[0];
+  const auto& attrs = *call.node.as<AveragePool>();
+  if (y.elements() == 0) return;
+  const int include_pad = attrs.count_include_pad;
+  call.launch(kAverage, cuda::grid_of(y.elements()), call.in(0), call.out(0), include_pad,
+              pooling_of(attrs, call.sizes.in[0], y));
+}
+
+template <typename S>
+Verdict accepts(const KernelQuery& query) {
+  const auto& attrs = query.attrs<S>();
+  if (attrs.kernel_shape.size() > kSpatial) return no("more than three spatial axes");
+  if constexpr (std::is_same_v<S, MaxPool>)
+    if (attrs.storage_order != 0) return no("indices in column-major order");
+  return cuda::accepts_floats(query);
+}
+
+template <typename S>
+std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
+  return cuda::make_text_kernel(
+      query,
+      {.text = "pool.cu",
+       .options = {cuda::element_option(query.in_dtype(0)),
+                   query.attrs<S>().channels_last ? "-DCHANNELS_LAST=1" : "-DCHANNELS_LAST=0"},
+       .kernels = {"max_pool", "average_pool"},
+       .run = std::is_same_v<S, MaxPool> ? run_max : run_average});
+}
+
+}  // namespace
+
+namespace ops {
+void register_pool_cuda(Kernels& kernels) {
+  kernels.add({.name = "max_pool/cuda",
+               .op = &MaxPool::op,
+               .accepts = accepts<MaxPool>,
+               .prepare = prepare<MaxPool>});
+  kernels.add({.name = "average_pool/cuda",
+               .op = &AveragePool::op,
+               .accepts = accepts<AveragePool>,
+               .prepare = prepare<AveragePool>});
+}
+}  // namespace ops
+}  // namespace dais

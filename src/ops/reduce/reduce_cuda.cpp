@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "backends/cuda/row.h"
+#include "ops/reduce/reduce.h"
+#include "ops/strided.h"
+
+namespace dais {
+namespace {
+
+constexpr int64_t kPiece = 8192;  ///< elements of a row that one block joins
+
+/// The tensor as [outer, size, inner] when the reduced axes lie side by side.
+std::optional<AxisSplit> split_of(const Node& node, const Shape& shape) {
+  std::vector<int64_t> axes;
+  if (node.has(1)) axes = node.in[1]->constant()->to_ints();
+  if (axes.empty() && reduce_attrs(node).noop_with_empty_axes)
+    return AxisSplit{1, 1, shape.elements()};
+  std::vector<bool> reduced(shape.rank(), axes.empty());
+  for (const int64_t axis : axes) reduced[normalize_axis(axis, shape.rank())] = true;
+  AxisSplit split;
+  bool before = true;
+  for (size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == 1) continue;
+    if (reduced[axis]) {
+      if (split.inner != 1) return std::nullopt;
+      split.size *= shape[axis];
+      before = false;
+    } else {
+      (before ? split.outer : split.inner) *= shape[axis];
+    }
+  }
+  return split;
+}
+
+int64_t pieces_of(const AxisSplit& split) {
+  // Enough rows fill the device as they are.
+  if (split.inner != 1 || split.outer > 1024) return 1;
+  return std::clamp<int64_t>(split.size / kPiece, 1, 1024);
+}
+
+size_t scratch_bytes(const Node& node, const Sizes& sizes) {
+  const AxisSplit split = *split_of(node, sizes.in[0]);
+  const int64_t pieces = pieces_of(split);
+  return pieces == 1 ? 0 : static_cast<size_t>(split.outer * pieces) * sizeof(float);
+}
+
+bool takes(const Node& node, const Sizes& sizes) {
+  const auto split = split_of(node, sizes.in[0]);
+  // Rows are the grid's second dimension.
+  return split && sizes.in[0].elements() > 0 && (split->inner != 1 || split->outer <= 65535);
+}
+
+void run(const cuda::RowCall& call) noexcept {
+  const AxisSplit split = *split_of(call.node, call.sizes.in[0]);
+  if (split.inner != 1)
+    return call.launch(2, cuda::grid_of(split.outer * split.inner), call.in(0), call.out(0),
+                       cuda::size32(split.outer), cuda::size32(split.size),
+                       cuda::size32(split.inner));
+  const int64_t pieces = pieces_of(split);
+  const int64_t piece = cuda::ceil_div(cuda::ceil_div(split.size, pieces), 8) * 8;
+  cuda::Grid grid;
+  grid.x = cuda::size32(cuda::ceil_div(split.size, piece));
+  grid.y = cuda::size32(split.outer);
+  grid.threads = cuda::row_threads(piece);
+  if (grid.x == 1)
+    return call.launch(0, grid, call.in(0), call.out(0), cuda::size32(split.size),
+                       cuda::size32(piece));
+  void* parts = call.arguments.scratch;
+  call.launch(0, grid, call.in(0), parts, cuda::size32(split.size), cuda::size32(piece));
+  cuda::Grid last;
+  last.y = grid.y;
+  last.threads = cuda::row_threads(grid.x);
+  call.launch(1, last, static_cast<const void*>(parts), call.out(0), grid.x,
+              cuda::size32(split.size));
+}
+
+const char* text_name(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum: return "Sum";
+    case Reduction::mean: return "Mean";
+    case Reduction::max: return "Max";
+    case Reduction::min: return "Min";
+    case Reduction::prod: return "Prod";
+    case Reduction::l1: return "L1";
+    case Reduction::l2: return "L2";
+    case Reduction::log_sum: return "LogSum";
+    case Reduction::sum_square: return "SumSquare";
+    default: return nullptr;
+  }
+}
+
+Verdict accepts(const KernelQuery& query) {
+  if (query.node.has(1) && !query.constant(1)) return no("the axes are not constant");
+  return cuda::accepts_floats(query);
+}
+
+std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
+  const std::string type = cuda::float_name(query.in_dtype(0));
+  return cuda::make_text_kernel(
+      query, {.text = "reduce.cu",
+              .options = {"-DIN=" + type, "-DOUT=" + type,
+                          std::string("-DREDUCE=") + text_name(*reduction_of(*query.node.op))},
+              .kernels = {"reduce_rows", "join_pieces", "reduce_columns"},
+              .run = run,
+              .scratch_bytes = scratch_bytes,
+              .takes = takes});
+}
+
+size_t scanned_axis(const Node& node, const Shape& shape) {
+  return normalize_axis(node.in[1]->constant()->to_ints()[0], shape.rank());
+}
+
+template <typename S>
+void run_scan(const cuda::RowCall& call) noexcept {
+  const auto& attrs = *call.node.as<S>();
+  const Shape& shape = call.sizes.in[0];
+  const AxisSplit split = split_axis(shape, scanned_axis(call.node, shape));
+  const int reverse = attrs.reverse, exclusive = attrs.exclusive;
+  if (shape.elements() == 0) return;
+  if (split.inner != 1)
+    return call.launch(1, cuda::grid_of(split.outer * split.inner), call.in(0), call.out(0),
+                       cuda::size32(split.outer), cuda::size32(split.size),
+                       cuda::size32(split.inner), reverse, exclusive);
+  cuda::Grid grid;
+  grid.x = cuda::size32(split.outer);
+  grid.threads = cuda::row_threads(split.size, 1024);
+  call.launch(0, grid, call.in(0), call.out(0), cuda::size32(split.size), reverse, exclusive);
+}
+
+Verdict accepts_scan(const KernelQuery& query) {
+  if (!query.constant(1)) return no("the axis is not constant");
+  return cuda::accepts_floats(query);
+}
+
+template <typename S>
+std::unique_ptr<Kernel> prepare_scan(const KernelQuery& query) {
+  constexpr bool sum = std::is_same_v<S, CumSum>;
+  return cuda::make_text_kernel(query, {.text = "scan.cu",
+                                        .options = {cuda::element_option(query.in_dtype(0)),
+                                                    sum ? "-DJOIN=Plus" : "-DJOIN=Times"},
+                                        .kernels = {"scan_rows", "scan_columns"},
+                                        .run = run_scan<S>});
+}
+
+}  // namespace
+
+namespace ops {
+void register_reduce_cuda(Kernels& kernels) {
+  for (const Op* op :
+       {&ReduceSum::op, &ReduceMean::op, &ReduceMax::op, &ReduceMin::op, &ReduceProd::op,
+        &ReduceL1::op, &ReduceL2::op, &ReduceLogSum::op, &ReduceSumSquare::op})
+    kernels.add({.name = "reduce/cuda", .op = op, .accepts = accepts, .prepare = prepare});
+  kernels.add({.name = "cum_sum/cuda",
+               .op = &CumSum::op,
+               .accepts = accepts_scan,
+               .prepare = prepare_scan<CumSum>});
+  kernels.add({.name = "cum_prod/cuda",
+               .op = &CumProd::op,
+               .accepts = accepts_scan,
+               .prepare = prepare_scan<CumProd>});
+}
+}  // namespace ops
+}  // namespace dais

@@ -1,0 +1,64 @@
+// Scattering by indices without a reduction: where an index repeats, the last one wins, as on the
+// CPU. Two launches find that out without sorting: claim_* notes for each element of y the greatest
+// update that names it, scatter_* writes the updates that won. Bound by memory and, where many
+// updates name one element, by its atomics. y holds data before; disown makes
+// every owner -1, nobody.
+//
+// Compiled with: -DWORD=uint32 -DINDEX=int64
+// Compiled with: -DWORD=uint16 -DINDEX=int32
+#include "fault.cuh"
+
+/// indices [outer, count, inner] into y [outer, size, inner]; a thread for each.
+extern "C" __global__ void __launch_bounds__(256)
+    claim_elements(const INDEX* __restrict__ indices, int64* __restrict__ owners, Size outer,
+                   Size size, Size count, Size inner, FaultRecord* fault, int step) {
+  each_element(outer * count * inner, [&](Size i) {
+    const int64 at = checked_index(indices[i], size, fault, step);
+    if (at >= 0) atomicMax(owners + (i / inner / count * size + at) * inner + i % inner, i);
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    scatter_elements(const int64* __restrict__ owners, const WORD* __restrict__ updates,
+                     WORD* __restrict__ y, Size elements) {
+  each_element(elements, [&](Size i) {
+    if (owners[i] >= 0) y[i] = updates[owners[i]];
+  });
+}
+
+constexpr int kMostAxes = 8;
+/// The axes of data that a tuple of indices names.
+struct Tuple {
+  Size sizes[kMostAxes];
+  int length;
+};
+
+/// indices [count, tuple.length]: each names one of the slices of y.
+extern "C" __global__ void __launch_bounds__(256)
+    claim_slices(const INDEX* __restrict__ indices, int64* __restrict__ owners, Size count,
+                 Tuple tuple, FaultRecord* fault, int step) {
+  each_element(count, [&](Size i) {
+    int64 slice = 0;
+#pragma unroll
+    for (int axis = 0; axis < kMostAxes; ++axis) {
+      if (axis >= tuple.length || slice < 0) break;
+      const int64 at =
+          checked_index(indices[i * tuple.length + axis], tuple.sizes[axis], fault, step);
+      slice = at < 0 ? -1 : slice * tuple.sizes[axis] + at;
+    }
+    if (slice >= 0) atomicMax(owners + slice, i);
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    scatter_slices(const int64* __restrict__ owners, const WORD* __restrict__ updates,
+                   WORD* __restrict__ y, Size slices, Size inner) {
+  each_element(slices * inner, [&](Size i) {
+    const int64 owner = owners[i / inner];
+    if (owner >= 0) y[i] = updates[owner * inner + i % inner];
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(256) disown(int64* __restrict__ owners, Size count) {
+  each_element(count, [&](Size i) { owners[i] = -1; });
+}
