@@ -64,6 +64,8 @@ class Backend {
   virtual const std::string& name() const = 0;
   virtual const Kernels& kernels() const = 0;
   virtual std::unique_ptr<Queue> open_queue() = 0;
+  /// How much memory could be had now.
+  virtual size_t free_bytes() const = 0;
 };
 
 }  // namespace dais

@@ -326,8 +326,7 @@ void Session::State::make_arena(Arena& arena, int64_t total) {
     arena.host = Tensor(DType::u8, Shape{total});
   } else {
     arena.device = nullptr;
-    arena.device =
-        queue->allocate(static_cast<size_t>(total), "activations of " + plan->graph().name);
+    arena.device = allocate_activations(static_cast<size_t>(total));
   }
   arena.placed = true;
 }

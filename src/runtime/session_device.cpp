@@ -26,6 +26,51 @@ void Session::State::run_device(size_t at) {
   downloading_ = true;
 }
 
+std::shared_ptr<DeviceMemory> Session::State::allocate_activations(size_t bytes) {
+  try {
+    return queue->allocate(bytes, "activations of " + plan->graph().name);
+  } catch (const Error& error) {
+    if (error.code() != Code::exhausted) throw;
+    const std::string advice = batch_that_fits(plan->options().backend->free_bytes());
+    if (advice.empty()) throw;
+    throw Error(error.code(), error.problem(), error.where(), advice + "; " + error.remedy());
+  }
+}
+
+/// What the activations would take with these values of the symbols.
+size_t Session::State::device_arena_bytes(std::span<const int64_t> symbols) const {
+  std::vector<int64_t> sizes;
+  plan->sizes().evaluate(symbols, sizes);
+  std::vector<Lifetime> lifetimes;
+  for (const int index : device_arena_.slots) {
+    const Slot& slot = plan->slots()[static_cast<size_t>(index)];
+    int64_t elements = 1;
+    for (const int size : slot.sizes)
+      elements *= std::max<int64_t>(sizes[static_cast<size_t>(size)], 0);
+    const size_t bytes = static_cast<size_t>(elements) * dtype_size(slot.value->type.dtype);
+    lifetimes.push_back({slot.first, slot.last, bytes});
+  }
+  return plan_memory(lifetimes).total_bytes;
+}
+
+/// Names the largest size of the first input's first axis whose activations take at most `bytes`.
+std::string Session::State::batch_that_fits(size_t bytes) const {
+  const int symbol = axis_symbols_.empty() || axis_symbols_[0].empty() ? -1 : axis_symbols_[0][0];
+  if (symbol < 0) return {};
+  std::vector<int64_t> symbols = symbols_;
+  int64_t& batch = symbols[static_cast<size_t>(symbol)];
+  int64_t fits = 0, beyond = batch;
+  const int64_t given = batch;
+  while (beyond - fits > 1) {
+    batch = fits + (beyond - fits) / 2;
+    (device_arena_bytes(symbols) <= bytes ? fits : beyond) = batch;
+  }
+  const std::string name = plan->sizes().symbol_name(static_cast<size_t>(symbol));
+  if (fits == 0) return "Not even '" + name + "' = 1 fits beside what is held";
+  return "'" + name + "' = " + std::to_string(fits) + " would fit instead of " +
+         std::to_string(given);
+}
+
 void Session::State::find_segments() {
   constexpr size_t kShortest = 2;
   const auto& all = plan->steps();

@@ -139,6 +139,9 @@ struct Session::State {
   void check_expressions();
   void place_arena(Arena& arena);
   void make_arena(Arena& arena, int64_t total);
+  std::shared_ptr<DeviceMemory> allocate_activations(size_t bytes);
+  size_t device_arena_bytes(std::span<const int64_t> symbols) const;
+  std::string batch_that_fits(size_t bytes) const;
   void find_segments();
   void fill_resident(size_t state, const Tensor& from);
   void commit_residents();

@@ -121,6 +121,23 @@ TEST_F(StandInSession, FullMemoryNamesItsHolders) {
   }
 }
 
+TEST_F(StandInSession, FullMemoryNamesTheBatchThatFits) {
+  Session session(compile(small_network(), on(open())).plan);
+  expect_same(session, 4);
+  StandIn::instance().limit_memory(size_t{1} << 20);
+  int64_t fits = 0;
+  try {
+    expect_same(session, 40000);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    ASSERT_EQ(error.code(), Code::exhausted);
+    ASSERT_EQ(std::sscanf(error.remedy().c_str(), "'n' = %ld would fit instead of 40000", &fits), 1)
+        << error.remedy();
+  }
+  EXPECT_GT(fits, 100);
+  expect_same(session, fits);
+}
+
 TEST_F(StandInSession, FailedLaunchIsReported) {
   Session session(compile(small_network(), on(open())).plan);
   expect_same(session, 4);

@@ -109,6 +109,12 @@ bool StandIn::inside(DevicePointer address, size_t bytes, const char* action) {
   return true;
 }
 
+size_t StandIn::live_bytes() const {
+  size_t total = 0;
+  for (const auto& [address, block] : blocks_) total += block.freed ? 0 : block.bytes;
+  return total;
+}
+
 bool StandIn::covers(const void* address, size_t bytes, const char* action) {
   const std::lock_guard lock(mutex_);
   return bytes == 0 || inside(reinterpret_cast<DevicePointer>(address), bytes, action);
@@ -214,6 +220,8 @@ struct StandInCalls {
     const Lock lock(me.mutex_);
     if (const auto result = me.injected(Call::allocate); result != DriverResult::success)
       return result;
+    if (bytes > me.limit_ || me.live_bytes() > me.limit_ - bytes)
+      return DriverResult::out_of_memory;
     const DriverResult result = real().mem_alloc_from_pool_async(memory, bytes, pool, stream);
     if (result != DriverResult::success) return result;
     // Addresses come again; what lay there is forgotten.
@@ -223,6 +231,16 @@ struct StandInCalls {
     me.blocks_[*memory].bytes = bytes;
     // New memory holds anything.
     std::memset(reinterpret_cast<void*>(*memory), 0xA5, bytes);
+    return result;
+  }
+
+  static DriverResult memory_info(size_t* free_bytes, size_t* total_bytes) {
+    StandIn& me = self();
+    const Lock lock(me.mutex_);
+    const DriverResult result = real().mem_get_info(free_bytes, total_bytes);
+    if (me.limit_ == ~size_t{0}) return result;
+    *total_bytes = me.limit_;
+    *free_bytes = me.limit_ - std::min(me.limit_, me.live_bytes());
     return result;
   }
 
@@ -543,6 +561,7 @@ const Tables& StandIn::tables() {
   if (blas_) tables_.cublaslt = fake_cublaslt();
   DriverApi& api = tables_.driver.api;
   api.mem_alloc_from_pool_async = StandInCalls::allocate;
+  api.mem_get_info = StandInCalls::memory_info;
   api.mem_free_async = StandInCalls::release;
   api.memcpy_htod_async = StandInCalls::upload;
   api.memcpy_dtoh_async = StandInCalls::download;
@@ -580,6 +599,7 @@ void StandIn::reset() {
   complaints_.clear();
   lost_ = DriverResult::success;
   blas_ = false;
+  limit_ = ~size_t{0};
   blocks_.clear();
   streams_.clear();
   events_.clear();

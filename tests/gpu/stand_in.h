@@ -37,6 +37,8 @@ class StandIn {
   /// The n-th call of that kind from now on (0: the next) gives `result`, and so do those after it
   /// until there were `times`; `sticky`: so does every call of any kind, as on a lost device.
   void fail(Call call, int n, DriverResult result, bool sticky = false, int times = 1);
+  /// From now on there is so much memory, of what the tests allocate.
+  void limit_memory(size_t bytes) { limit_ = bytes; }
   /// How many calls of that kind there were since reset().
   int calls(Call call) const { return counts_.at(static_cast<size_t>(call)); }
 
@@ -116,6 +118,8 @@ class StandIn {
   std::array<Failure, 5> failures_{};
   DriverResult lost_ = DriverResult::success;
   bool blas_ = false;
+  size_t limit_ = ~size_t{0};
+  size_t live_bytes() const;
 };
 
 }  // namespace dais::cuda

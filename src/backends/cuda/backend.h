@@ -12,6 +12,7 @@ class CudaBackend : public Backend {
   const std::string& name() const override { return name_; }
   const Kernels& kernels() const override;
   std::unique_ptr<Queue> open_queue() override;
+  size_t free_bytes() const override { return device_->free_bytes(); }
   Device& device() const { return *device_; }
   /// A copy of a tensor in the device's memory.
   std::shared_ptr<DeviceMemory> upload(const Tensor& tensor, const std::string& holder) const;

@@ -191,6 +191,16 @@ size_t Device::held_bytes() const {
   return total;
 }
 
+size_t Device::free_bytes() const {
+  enter();
+  size_t free_bytes = 0, total_bytes = 0;
+  driver().mem_get_info(&free_bytes, &total_bytes);
+  uint64_t reserved = 0, used = 0;
+  driver().mem_pool_get_attribute(pool_, PoolAttribute::reserved_mem_current, &reserved);
+  driver().mem_pool_get_attribute(pool_, PoolAttribute::used_mem_current, &used);
+  return free_bytes + (reserved > used ? reserved - used : 0);
+}
+
 std::string Device::holders() const {
   std::map<std::string, size_t> by_holder;
   {

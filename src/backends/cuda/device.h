@@ -54,6 +54,8 @@ class Device : public std::enable_shared_from_this<Device> {
   /// "activations of bert 1.2 GiB, constants of bert 0.4 GiB", the largest first.
   std::string holders() const;
   size_t held_bytes() const;
+  /// What other processes and this one leave, with what the pool keeps.
+  size_t free_bytes() const;
 
  private:
   explicit Device(const Tables& tables) : tables_(tables) {}

@@ -16,6 +16,7 @@ using cuda::BlasEpilogue;
 using cuda::BlasStatus;
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+constexpr uint32_t kAlignment = 64;  ///< of the arena's offsets
 
 std::optional<cuda::DataKind> kind_of(DType dtype) {
   switch (dtype) {
@@ -225,6 +226,9 @@ class LibraryKernel : public Kernel {
     int found = 0;
     api.preference_set(preference, cuda::PreferenceAttribute::most_workspace_bytes, &most,
                        sizeof most);
+    using enum cuda::PreferenceAttribute;
+    for (const auto attribute : {alignment_a, alignment_b, alignment_c, alignment_d})
+      api.preference_set(preference, attribute, &kAlignment, sizeof kAlignment);
     const BlasStatus status =
         api.heuristic(made_->handle, described.desc, described.b, described.a, described.d,
                       described.d, preference, 1, &choice, &found);

@@ -55,7 +55,13 @@ enum class LayoutAttribute : int {
   batch_stride = 6,  ///< int64_t elements
 };
 
-enum class PreferenceAttribute : int { most_workspace_bytes = 1 };
+enum class PreferenceAttribute : int {
+  most_workspace_bytes = 1,  ///< size_t
+  alignment_a = 5,  ///< uint32_t bytes that the address is a multiple of; 256 when not said
+  alignment_b = 6,
+  alignment_c = 7,
+  alignment_d = 8,
+};
 
 struct MatmulAlgorithm {
   uint64_t data[8];
