@@ -109,6 +109,35 @@ TEST(FamilyRows, GroupInstanceAndBatchNorm) {
             {floats({2, 4, 3}), floats({3}, 2), floats({3}, 3), floats({3}, 4), variance}, how);
 }
 
+TEST(FamilyRows, BatchNormInTraining) {
+  const Tensor scale = floats({3}, 2), bias = floats({3}, 3), mean = floats({3}, 4);
+  const Tensor variance = Tensor::of<float>({3}, {0.5f, 1, 2});
+  const WatchedCase how{.tolerance = {1e-5, 1e-5}, .outputs = 5};
+  watch_row(BatchNormalization{.training_mode = true},
+            {floats({4, 3, 5, 7}), scale, bias, mean, variance}, how)
+      .expect_launches(2);
+  watch_row(BatchNormalization{.training_mode = true, .channels_last = true},
+            {floats({4, 6, 3}), scale, bias, mean, variance}, how);
+  watch_row(BatchNormalizationBackward{},
+            {floats({4, 3, 5, 7}), floats({4, 3, 5, 7}, 2), scale, mean, variance},
+            {.tolerance = {1e-4, 1e-4}, .outputs = 3});
+}
+
+TEST(FamilyRows, MaxPoolHandsItsGradientBack) {
+  Tensor x = floats({2, 3, 7, 9});
+  for (float& value : x.data<float>()) value = std::floor(value);  // equal elements in windows
+  const MaxPool pool{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}, .strides = {2, 2}};
+  const Tensor y = run_reference(pool, {x});
+  watch_row(
+      MaxPoolBackward{
+          .kernel_shape = pool.kernel_shape, .pads = pool.pads, .strides = pool.strides},
+      {floats(y.shape(), 2), x, y});
+  const MaxPool last{.kernel_shape = {2, 2}, .channels_last = true};
+  const Tensor z = run_reference(last, {x});
+  watch_row(MaxPoolBackward{.kernel_shape = {2, 2}, .channels_last = true},
+            {floats(z.shape(), 2), x, z});
+}
+
 TEST(FamilyRows, Scans) {
   const WatchedCase how{.tolerance = {1e-5, 1e-4}, .constants = {1}};
   const Tensor last = Tensor::scalar<int64_t>(-1), first = Tensor::scalar<int64_t>(0);

@@ -86,6 +86,20 @@ WatchedRun watch_row(Struct attrs, const std::vector<Tensor>& inputs, const Watc
   return {};
 }
 
+/// The first output of an op by its reference.
+template <typename Struct>
+Tensor run_reference(Struct attrs, const std::vector<Tensor>& inputs) {
+  Graph graph;
+  Values values;
+  std::vector<Datum> data;
+  for (const Tensor& input : inputs) {
+    values.push_back(graph.add_input(Type::of(input), {}));
+    data.emplace_back(input);
+  }
+  graph.add_node(std::move(attrs), values, 1);
+  return evaluate_node(*graph.nodes().front(), data)[0].tensor;
+}
+
 /// The same values in another floating-point type.
 inline Tensor narrowed(const Tensor& from, DType dtype) {
   Tensor to(dtype, from.shape());

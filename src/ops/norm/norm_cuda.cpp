@@ -1,4 +1,5 @@
 #include "backends/cuda/row.h"
+#include "ops/norm/batch_cuda.h"
 #include "ops/norm/norm.h"
 
 namespace dais {
@@ -101,6 +102,7 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
 
 namespace ops {
 void register_norm_cuda(Kernels& kernels) {
+  register_batch_norm_cuda(kernels);
   kernels.add(
       {.name = "layer_norm/cuda",
        .op = &LayerNormalization::op,

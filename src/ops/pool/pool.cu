@@ -110,3 +110,89 @@ extern "C" __global__ void __launch_bounds__(256)
     y[i] = from_float<ELEMENT>(total / static_cast<float>(count));
   });
 }
+
+/// Where an element of x lies: the window positions that may see it are all tried, so that each
+/// thread sums alone and in order.
+struct Input {
+  Size first;  ///< the first element of its plane in y
+  int at[kSpatial];
+};
+
+__device__ __forceinline__ Input input_of(Size i, const Pooling& p) {
+  Input o;
+  Size rest = i, channel = 0;
+  if (CHANNELS_LAST) {
+    channel = rest % p.channels;
+    rest /= p.channels;
+  }
+  for (int axis = kSpatial - 1; axis >= 0; --axis) {
+    o.at[axis] = static_cast<int>(rest % p.in[axis]);
+    rest /= p.in[axis];
+  }
+  const Size space = Size(p.out[0]) * p.out[1] * p.out[2];
+  o.first = CHANNELS_LAST ? rest * space * p.channels + channel : rest * space;
+  return o;
+}
+
+/// The position whose window has its tap `k` on cell `at`; -1: there is none.
+__device__ __forceinline__ int position(int at, int k, int axis, const Pooling& p) {
+  const int from = at + p.begin[axis] - k * p.dilation[axis];
+  if (from < 0 || from % p.stride[axis] != 0) return -1;
+  return from / p.stride[axis] < p.out[axis] ? from / p.stride[axis] : -1;
+}
+
+/// Calls body(position in y's plane, z, y, x of the position) for each window that sees the element.
+template <typename Body>
+__device__ __forceinline__ void each_window(const Input& o, const Pooling& p, Body body) {
+#pragma unroll 1
+  for (int a = 0; a < p.kernel[0]; ++a) {
+    const int z = position(o.at[0], a, 0, p);
+    if (z < 0) continue;
+#pragma unroll 1
+    for (int b = 0; b < p.kernel[1]; ++b) {
+      const int y = position(o.at[1], b, 1, p);
+      if (y < 0) continue;
+#pragma unroll 1
+      for (int c = 0; c < p.kernel[2]; ++c) {
+        const int x = position(o.at[2], c, 2, p);
+        if (x >= 0) body((Size(z) * p.out[1] + y) * p.out[2] + x, z, y, x);
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ Size inputs(const Pooling& p) {
+  return p.planes * p.in[0] * p.in[1] * p.in[2];
+}
+
+/// Each window hands dy to its first element that equals its maximum.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    max_pool_backward(const ELEMENT* __restrict__ dy, const ELEMENT* __restrict__ x,
+                      const ELEMENT* __restrict__ y, ELEMENT* __restrict__ dx, Pooling p) {
+  const Size step = CHANNELS_LAST ? p.channels : 1;
+  each_element(inputs(p), [&](Size i) {
+    const Input o = input_of(i, p);
+    const float own = to_float(x[i]);
+    const Size cell = (Size(o.at[0]) * p.in[1] + o.at[1]) * p.in[2] + o.at[2];
+    const Size first = i - cell * step;
+    float total = 0;
+    each_window(o, p, [&](Size at, int za, int ya, int xa) {
+      const float top = to_float(y[o.first + at * step]);
+      if (own != top) return;
+      Output window;
+      window.first = first;
+      window.at[0] = za;
+      window.at[1] = ya;
+      window.at[2] = xa;
+      Size winner = cell;
+      bool found = false;
+      each_tap(window, p, [&](Size tap) {
+        if (found || to_float(x[first + tap * step]) != top) return;
+        found = true;
+        winner = tap;
+      });
+      if (winner == cell) total += to_float(dy[o.first + at * step]);
+    });
+    dx[i] = from_float<ELEMENT>(total);
+  });
+}

@@ -5,7 +5,7 @@
 namespace dais {
 namespace {
 
-enum : size_t { kMax, kAverage };
+enum : size_t { kMax, kAverage, kMaxBackward };
 constexpr size_t kSpatial = 3;
 
 /// As in pool.cu.
@@ -62,6 +62,13 @@ void run_average(const cuda::RowCall& call) noexcept {
               pooling_of(attrs, call.sizes.in[0], y));
 }
 
+void run_max_backward(const cuda::RowCall& call) noexcept {
+  const Shape &x = call.sizes.in[1], &y = call.sizes.in[2];
+  if (x.elements() == 0) return;
+  call.launch(kMaxBackward, cuda::grid_of(x.elements()), call.in(0), call.in(1), call.in(2),
+              call.out(0), pooling_of(*call.node.as<MaxPoolBackward>(), x, y));
+}
+
 template <typename S>
 Verdict accepts(const KernelQuery& query) {
   const auto& attrs = query.attrs<S>();
@@ -78,8 +85,10 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
       {.text = "pool.cu",
        .options = {cuda::element_option(query.in_dtype(0)),
                    query.attrs<S>().channels_last ? "-DCHANNELS_LAST=1" : "-DCHANNELS_LAST=0"},
-       .kernels = {"max_pool", "average_pool"},
-       .run = std::is_same_v<S, MaxPool> ? run_max : run_average});
+       .kernels = {"max_pool", "average_pool", "max_pool_backward"},
+       .run = std::is_same_v<S, MaxPool>       ? run_max
+              : std::is_same_v<S, AveragePool> ? run_average
+                                               : run_max_backward});
 }
 
 }  // namespace
@@ -94,6 +103,10 @@ void register_pool_cuda(Kernels& kernels) {
                .op = &AveragePool::op,
                .accepts = accepts<AveragePool>,
                .prepare = prepare<AveragePool>});
+  kernels.add({.name = "max_pool_backward/cuda",
+               .op = &MaxPoolBackward::op,
+               .accepts = accepts<MaxPoolBackward>,
+               .prepare = prepare<MaxPoolBackward>});
 }
 }  // namespace ops
 }  // namespace dais
