@@ -8,6 +8,10 @@ namespace dais {
 Verdict accepts_onednn_conv(const KernelQuery& query);
 std::unique_ptr<Kernel> prepare_onednn_conv(const KernelQuery& query);
 
+/// The same by Winograd's transform.
+Verdict accepts_winograd(const KernelQuery& query);
+std::unique_ptr<Kernel> prepare_winograd(const KernelQuery& query);
+
 /// Adds the rows of gradients.
 void register_conv_backward(Kernels& kernels);
 /// Adds the rows of Winograd's transform.

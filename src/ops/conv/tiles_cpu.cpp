@@ -21,6 +21,7 @@ namespace {
 using cpu::GemmStep;
 
 constexpr int64_t kFewestCells = 40, kFewestChannels = 64;
+constexpr int64_t kMostCells = 512;  ///< where Winograd's transform applies
 
 /// A step and the input whose values it takes, or -1.
 struct ProductStep {
@@ -129,9 +130,11 @@ class BoundTiles : public BoundKernel {
   cpu::GemmBlock block_;
 };
 
-/// Whether the tile unit is the fastest for these sizes.
-bool pays(const Shape& x, const Shape& y) {
-  return y[0] * y[1] * y[2] >= kFewestCells &&
+/// Whether the tile unit is the fastest for these sizes. `winograd`: its transform could do them,
+/// which has a quarter of the arithmetic but streams four times the weights.
+bool pays(const Shape& x, const Shape& y, bool winograd) {
+  const int64_t cells = y[0] * y[1] * y[2];
+  return cells >= kFewestCells && !(winograd && cells > kMostCells) &&
          x.elements() <= int64_t{std::numeric_limits<int32_t>::max()};
 }
 
@@ -143,12 +146,15 @@ class TilesKernel : public Kernel {
  public:
   explicit TilesKernel(const KernelQuery& query)
       : body_(*find_conv_body(query.node).body),
-        direct_(sizes_known(body_) ? nullptr : prepare_onednn_conv(query)) {
+        winograd_(static_cast<bool>(accepts_winograd(query))),
+        direct_(sizes_known(body_) ? nullptr
+                : winograd_        ? prepare_winograd(query)
+                                   : prepare_onednn_conv(query)) {
     pack(*body_.weights());
   }
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
-    if (!pays(sizes.in[static_cast<size_t>(body_.x)], sizes.out[0]))
+    if (!pays(sizes.in[static_cast<size_t>(body_.x)], sizes.out[0], winograd_))
       return direct_ ? direct_->bind(sizes) : nullptr;
     return std::make_unique<BoundTiles>(body_, *product_steps(body_),
                                         conv_window(*body_.conv, body_.weights()->shape()), sizes,
@@ -180,6 +186,7 @@ class TilesKernel : public Kernel {
   }
 
   ConvBody body_;
+  bool winograd_;
   std::unique_ptr<Kernel> direct_;  ///< for sizes where it is faster
   std::unique_ptr<cpu::PageMemory> packed_;
 };
@@ -199,7 +206,8 @@ Verdict accepts(const KernelQuery& query) {
     if (!std::isfinite(value)) return no("weights that are not finite");
   // Open sizes are judged when they are bound.
   if (!sizes_known(body)) return accepts_onednn_conv(query);
-  const bool fast = pays(*body.conv->in[0]->type.static_shape(), *body.out_type().static_shape());
+  const bool fast = pays(*body.conv->in[0]->type.static_shape(), *body.out_type().static_shape(),
+                         static_cast<bool>(accepts_winograd(query)));
   return fast ? yes() : no("the direct way is faster");
 }
 

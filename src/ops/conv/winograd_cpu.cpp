@@ -238,7 +238,9 @@ class WinogradKernel : public Kernel {
   mutable Tensor weights_;
 };
 
-Verdict accepts(const KernelQuery& query) {
+}  // namespace
+
+Verdict accepts_winograd(const KernelQuery& query) {
   const FoundBody found = find_conv_body(query.node);
   if (!found.body) return no(found.reason);
   const ConvBody& body = *found.body;
@@ -261,19 +263,17 @@ Verdict accepts(const KernelQuery& query) {
   return yes();
 }
 
-std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
+std::unique_ptr<Kernel> prepare_winograd(const KernelQuery& query) {
   return std::make_unique<WinogradKernel>(query);
 }
-
-}  // namespace
 
 void register_winograd(Kernels& kernels) {
   const auto add = [&](std::string_view name, const Op& op) {
     kernels.add({.name = name,
                  .op = &op,
                  .isa = Isa::avx512,
-                 .accepts = accepts,
-                 .prepare = prepare,
+                 .accepts = accepts_winograd,
+                 .prepare = prepare_winograd,
                  .priority = 10});
   };
   add("conv/winograd", Conv::op);
