@@ -41,6 +41,7 @@ struct ExecutableOptions {
 };
 
 class Executable;
+class Graph;
 class InferenceSession;
 
 /// A model as it stands in its file. Cheap to copy; copies share the (memory-mapped) weights.
@@ -57,12 +58,17 @@ class Model {
   const std::vector<ValueInfo>& outputs() const;
 
   /// Optimises, chooses kernels and packs weights, for all sizes of open dimensions.
-  Executable compile(const ExecutableOptions& options = {}) const;
+  Executable compile(const ExecutableOptions& options = {}) const&;
+  /// The same for a model that is not needed afterwards, as in Model::load(path).compile(): weights
+  /// that kernels pack are not held in both forms, unless a copy of the model lives.
+  Executable compile(const ExecutableOptions& options = {}) &&;
 
  private:
   struct Body;
-  explicit Model(std::shared_ptr<const Body> body);
-  std::shared_ptr<const Body> body_;
+  explicit Model(std::shared_ptr<Body> body);
+  static Executable compile(const Body& body, std::unique_ptr<Graph> graph,
+                            const ExecutableOptions& options);
+  std::shared_ptr<Body> body_;
 };
 
 /// A model ready to run. Immutable and cheap to copy; any number of sessions on any threads share

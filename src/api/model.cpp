@@ -71,7 +71,7 @@ struct InferenceSession::Body {
   const std::vector<Datum>* results = nullptr;
 };
 
-Model::Model(std::shared_ptr<const Body> body) : body_(std::move(body)) {}
+Model::Model(std::shared_ptr<Body> body) : body_(std::move(body)) {}
 
 Model Model::load(const std::filesystem::path& path) {
   auto body = std::make_shared<Body>();
@@ -94,20 +94,36 @@ Model Model::parse(std::span<const uint8_t> bytes) {
 const std::vector<ValueInfo>& Model::inputs() const { return body_->inputs; }
 const std::vector<ValueInfo>& Model::outputs() const { return body_->outputs; }
 
-Executable Model::compile(const ExecutableOptions& options) const {
+Executable Model::compile(const ExecutableOptions& options) const& {
+  return compile(*body_, nullptr, options);
+}
+
+Executable Model::compile(const ExecutableOptions& options) && {
+  const auto body = std::move(body_);
+  std::unique_ptr<Graph> graph;
+  if (body.use_count() == 1 && options.overrides.empty()) graph = std::move(body->model.graph);
+  return compile(*body, std::move(graph), options);
+}
+
+/// `graph`: the body's own, when it may be used up.
+Executable Model::compile(const Body& body, std::unique_ptr<Graph> graph,
+                          const ExecutableOptions& options) {
   CompileOptions inner;
   inner.optimize = options.optimize;
   inner.threads = options.threads;
   auto out = std::make_shared<Executable::Body>();
-  out->outputs = body_->outputs;
+  out->outputs = body.outputs;
   onnx::Model again;
-  if (!options.overrides.empty()) again = body_->import_with(options.overrides);
-  out->inputs = again.graph ? inputs_of(again) : body_->inputs;
+  if (!options.overrides.empty()) again = body.import_with(options.overrides);
+  out->inputs = again.graph ? inputs_of(again) : body.inputs;
   for (const auto& [input, output] : options.states)
     inner.states.push_back(
         {index_of(input, out->inputs, "input"), index_of(output, out->outputs, "output")});
-  out->plan =
-      dais::compile(again.graph ? std::move(again.graph) : body_->model.graph->clone(), inner).plan;
+  if (again.graph)
+    graph = std::move(again.graph);
+  else if (!graph)
+    graph = body.model.graph->clone();
+  out->plan = dais::compile(std::move(graph), inner).plan;
   return Executable(std::move(out));
 }
 

@@ -58,6 +58,23 @@ TEST(ApiModel, FilesThatCannotBeReadAreNamed) {
   EXPECT_THROW(Model::parse(noise), Error);
 }
 
+TEST(ApiModel, AModelThatIsUsedUpLeavesItsCopiesAlone) {
+  Model model = Model::load(kFashion);
+  const Model copy = model;
+  InferenceSession sessions[] = {std::move(model).compile().session(), copy.compile().session(),
+                                 Model::load(kFashion).compile().session()};
+  std::vector<Tensor> results;
+  for (InferenceSession& session : sessions) {
+    Tensor image(DType::f32, {1, 1, 28, 28});
+    std::fill_n(image.storage<float>(), image.elements(), 0.5F);
+    session.set("image", image);
+    session.run();
+    results.push_back(session.get("probability").clone());
+  }
+  EXPECT_TRUE(results[0].identical(results[1]));
+  EXPECT_TRUE(results[0].identical(results[2]));
+}
+
 TEST(ApiModel, EveryLevelGivesTheSameAnswer) {
   for (const Optimize level : {Optimize::off, Optimize::portable, Optimize::full}) {
     InferenceSession session = line_model().compile({.optimize = level}).session();
