@@ -169,6 +169,30 @@ TEST(FamilyRows, GatherIsEmbedding) {
             {floats({2, 5}), Tensor::of<int64_t>({2, 3}, {4, 0, -1, 2, 2, 1})});
 }
 
+TEST(FamilyRows, IndicesOutsideAreReported) {
+  Graph graph;
+  const Tensor data = floats({10, 4}), indices = Tensor::of<int64_t>({3}, {1, 10, 2});
+  graph.add_node(Gather{.axis = 0},
+                 {graph.add_input(Type::of(data), {}), graph.add_input(Type::of(indices), {})}, 1);
+  const Node& node = *graph.nodes().front();
+  const KernelQuery query{node, Isa::plain, 1, test_backend().get()};
+  const KernelRow* row = test_backend()->kernels().rows(Gather::op).front();
+  const auto queue = test_backend()->open_queue();
+  const std::vector<Shape> in{data.shape(), indices.shape()}, out{Shape{3, 4}};
+  const auto bound = row->prepare(query)->bind({in, out});
+  const auto x = queue->allocate(data.bytes(), "test"), at = queue->allocate(24, "test"),
+             y = queue->allocate(48, "test");
+  queue->upload(x->address(), data.raw(), data.bytes());
+  queue->upload(at->address(), indices.raw(), indices.bytes());
+  const std::vector<const void*> inputs{x->address(), at->address()};
+  const std::vector<void*> outputs{y->address()};
+  queue->run(*bound, {inputs, outputs, nullptr, queue.get()}, 5);
+  const auto fault = queue->wait();
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->fault.index, 10);
+  EXPECT_EQ(fault->step, 5);
+}
+
 TEST(FamilyRows, ScatterLetsTheLastOfRepeatedIndicesWin) {
   const Tensor at = Tensor::of<int64_t>({2, 3}, {1, 1, 1, 0, 4, -1});
   watch_row(ScatterElements{.axis = 1}, {floats({2, 5}), at, floats({2, 3}, 2)});

@@ -6,6 +6,10 @@
 
 #include "base/error.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #if defined(__x86_64__)
 asm(R"(
   .text
@@ -95,6 +99,14 @@ unsigned char* Stacks::take() {
   // The first page holds the pointer to the Lane; the second stops a stack that grows too far.
   mprotect(stack + kPage, kPage, PROT_NONE);
   return stack;
+}
+
+void Stacks::give(unsigned char* stack) {
+#ifdef __SANITIZE_ADDRESS__
+  // Frames that were left for good are still marked.
+  __asan_unpoison_memory_region(stack, kStackBytes);
+#endif
+  free_.push_back(stack);
 }
 
 void* Stacks::prepare(unsigned char* stack, void (*start)()) {

@@ -21,7 +21,7 @@ class Stacks {
 
   /// Lowest address of a free stack. The caller gives back what it took.
   unsigned char* take();
-  void give(unsigned char* stack) { free_.push_back(stack); }
+  void give(unsigned char* stack);
   bool contains(const void* address) const {
     const auto* byte = static_cast<const unsigned char*>(address);
     return byte >= first_ && byte < first_ + used_ * kStackBytes;
