@@ -188,6 +188,33 @@ void add_why(Program& program) {
   });
 }
 
+// A value that a device does not tell is shown as a dash: it is not 0.
+std::string shown(const Json& value, const char* format, double scale) {
+  if (!value.is_number()) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, format, value.get<double>() * scale);
+  return text;
+}
+
+void print_devices(const Json& status) {
+  const std::string missing = status["devices_missing"];
+  if (!missing.empty() && status["gpus"].get<int>() > 0) {
+    std::printf("devices are not measured: %s\n", missing.c_str());
+  }
+  for (const Json& device : status["devices"]) {
+    std::printf(
+        "GPU %d  %-28.28s  %4s %% busy, memory %s of %s GiB, %s W, %s C, PCIe %s / %s MB/s\n",
+        device["device"].get<int>(), device["name"].get<std::string>().c_str(),
+        shown(device["utilisation"], "%.0f", 100).c_str(),
+        shown(device["memory_used_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
+        shown(device["memory_total_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
+        shown(device["power_w"], "%.0f", 1).c_str(),
+        shown(device["temperature_c"], "%.0f", 1).c_str(),
+        shown(device["sent_bytes_s"], "%.0f", 1e-6).c_str(),
+        shown(device["received_bytes_s"], "%.0f", 1e-6).c_str());
+  }
+}
+
 void print_top(const Scheduler& scheduler) {
   const Json status = scheduler.call("GET", "/v1/status");
   const Json jobs = scheduler.call("GET", "/v1/jobs?most=30");
@@ -201,8 +228,13 @@ void print_top(const Scheduler& scheduler) {
               status["cpus"].get<double>(),
               static_cast<long long>(status["memory_free_mib"].get<int64_t>()),
               static_cast<long long>(status["memory_mib"].get<int64_t>()));
-  std::printf("jobs: %d run, %d wait\n\n", status["jobs_running"].get<int>(),
+  std::printf("jobs: %d run, %d wait\n", status["jobs_running"].get<int>(),
               status["jobs_waiting"].get<int>());
+  print_devices(status);
+  for (const Json& alert : status["alerts"]) {
+    std::printf("! %s\n", alert.get<std::string>().c_str());
+  }
+  std::printf("\n");
   print_jobs(jobs["jobs"]);
 }
 

@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
     dais::cli::add_submit(program);
     dais::cli::add_job_verbs(program);
     dais::cli::add_project(program);
+    dais::cli::add_report(program);
     if (explain_unknown_verb(program.app, argc, argv)) return kWrongUsage;
     try {
       program.app.parse(argc, argv);

@@ -28,6 +28,7 @@ struct Scheduler {
 void add_submit(Program& program);
 void add_job_verbs(Program& program);
 void add_project(Program& program);
+void add_report(Program& program);
 
 /// "3 s", "12 min", "5 h", "2 d".
 std::string rough_time(double seconds);

@@ -24,6 +24,7 @@ struct Arguments {
   double cpus = 0;
   std::string memory;
   double log_limit_mib = 64;
+  std::string nvml = "libnvidia-ml.so.1";
   bool json = false;
 };
 
@@ -86,7 +87,7 @@ void up(const Arguments& arguments) {
   make_private(folder);
   const jobs::Host host = machine_of(arguments);
   jobs::Daemon daemon({folder, host, jobs::policy_named(arguments.policy), jobs::steady_now_s,
-                       arguments.log_limit_mib * (1 << 20)});
+                       arguments.log_limit_mib * (1 << 20), arguments.nvml});
   jobs::Api api(daemon);
   http::Server server([&api](const http::Request& request) { return api.answer(request); });
   const std::string socket = jobs::socket_path(folder.string());
@@ -120,6 +121,9 @@ void add_up(Program& program) {
   command->add_option("--cpus", arguments->cpus, "CPUs to give out; all otherwise");
   command->add_option("--memory", arguments->memory, "Memory to give out, such as 24GiB");
   command->add_option("--log-limit", arguments->log_limit_mib, "MiB of a log before it is rotated")
+      ->capture_default_str();
+  command
+      ->add_option("--nvml", arguments->nvml, "Library that measures the GPUs; empty measures none")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Tell in JSON what is scheduled");
   command->footer("Example: dais up --data /var/lib/dais --listen 127.0.0.1:7070");

@@ -12,20 +12,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "jobs/api_text.h"
 #include "jobs/openapi.h"
 
 namespace dais::jobs {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t most_key_bytes = 256;
 
 std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
-
-http::Response ok(const Json& json) { return {200, "application/json", dump(json), nullptr}; }
 
 int status_of(Code code) {
   switch (code) {
@@ -62,20 +59,6 @@ std::string hex(const unsigned char* bytes, size_t count) {
     out += digits[bytes[i] & 15];
   }
   return out;
-}
-
-int64_t number(std::string_view text, const std::string& what) {
-  int64_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) {
-    throw Error(Code::invalid_argument, what + " is not a whole number", std::string(text));
-  }
-  return value;
-}
-
-int64_t query_number(const http::Request& request, const std::string& name, int64_t otherwise) {
-  const auto found = request.query.find(name);
-  return found == request.query.end() ? otherwise : number(found->second, name);
 }
 
 Json job_json(const JobView& view, double now_s) {
@@ -141,6 +124,22 @@ struct LogReader {
 };
 
 }  // namespace
+
+http::Response ok(const Json& json) { return {200, "application/json", dump(json), nullptr}; }
+
+int64_t number(std::string_view text, const std::string& what) {
+  int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) {
+    throw Error(Code::invalid_argument, what + " is not a whole number", std::string(text));
+  }
+  return value;
+}
+
+int64_t query_number(const http::Request& request, const std::string& name, int64_t otherwise) {
+  const auto found = request.query.find(name);
+  return found == request.query.end() ? otherwise : number(found->second, name);
+}
 
 std::string token_hash(const std::string& token) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
@@ -235,6 +234,8 @@ http::Response Api::route(const http::Request& request, const Caller& caller) {
   if (request.path == "/v1/openapi.json" && request.method == "GET") {
     return {200, "application/json", std::string(openapi_text()), nullptr};
   }
+  if (request.path == "/v1/report" && request.method == "GET") return report(request, caller);
+  if (request.path == "/v1/history" && request.method == "GET") return history(request);
   if (request.path == "/metrics" && request.method == "GET") return metrics();
   if (request.path == "/v1/tokens" && request.method == "POST") {
     if (!caller.admin) forbidden("only an administrator makes tokens");
@@ -393,25 +394,13 @@ http::Response Api::status() {
     out["walls"] = controller.runner().groups().walls();
     out["walls_missing"] = controller.runner().groups().missing();
     out["disk_full"] = controller.store().degraded();
+    out["devices"] = devices_json(controller);
+    const devices::Watch::Reading reading = controller.devices();
+    out["devices_missing"] = reading.missing;
+    out["alerts"] = controller.alerts();
     return out;
   });
   return ok(json);
-}
-
-http::Response Api::metrics() {
-  const Json status = Json::parse(this->status().body);
-  std::string text;
-  const auto gauge = [&](const char* name, const char* what, const char* key) {
-    text += std::string("# HELP ") + name + " " + what + "\n# TYPE " + name + " gauge\n" + name +
-            " " + status[key].dump() + "\n";
-  };
-  gauge("dais_gpus", "GPUs of the machine", "gpus");
-  gauge("dais_gpus_free", "GPUs that no job holds", "gpus_free");
-  gauge("dais_cpus_free", "CPUs that no job holds", "cpus_free");
-  gauge("dais_memory_free_mebibytes", "Memory that no job holds", "memory_free_mib");
-  gauge("dais_jobs_waiting", "Jobs in the queue", "jobs_waiting");
-  gauge("dais_jobs_running", "Jobs that hold a place", "jobs_running");
-  return {200, "text/plain; version=0.0.4", text, nullptr};
 }
 
 }  // namespace dais::jobs

@@ -36,6 +36,8 @@ class Api {
   http::Response act(const std::string& action, int64_t job, const Caller& caller);
   http::Response projects(const http::Request& request, const Caller& caller);
   http::Response status();
+  http::Response report(const http::Request& request, const Caller& caller);
+  http::Response history(const http::Request& request);
   http::Response metrics();
   void check_member(const std::string& project, const Caller& caller);
   bool may_see(const JobView& view, const Caller& caller);

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -29,8 +30,8 @@ class JobsApi : public testing::Test {
     host.devices = 2;
     host.cpu_milli = 64'000;
     host.memory_mib = 65'536;
-    daemon_ = std::make_unique<Daemon>(
-        Controller::Options{folder_, host, policy_named("default"), steady_now_s, 64 << 20});
+    daemon_ = std::make_unique<Daemon>(Controller::Options{folder_, host, policy_named("default"),
+                                                           steady_now_s, 64 << 20, library(), 0});
     api_ = std::make_unique<Api>(*daemon_);
     loop_ = std::thread([this] { daemon_->run(); });
     for (const char* user : {"ann", "bob", "vera", "root"}) {
@@ -48,6 +49,8 @@ class JobsApi : public testing::Test {
     loop_.join();
     fs::remove_all(folder_);
   }
+
+  virtual std::string library() { return {}; }
 
   // The token of a user is his name here.
   http::Response ask(const std::string& user, const std::string& method, const std::string& path,
@@ -118,6 +121,77 @@ TEST_F(JobsApi, MembersNeitherSeeNorTouchWhatIsNotTheirs) {
   EXPECT_EQ(ask("bob", "PUT", "/v1/projects", R"({"name": "alpha"})").status, 403);
   EXPECT_EQ(ask("mallory", "GET", job).status, 401);
   EXPECT_EQ(body(ask("ann", "GET", job))["phase"], "running");
+}
+
+// Devices by the stand-in, whose names say that they are no hardware.
+class JobsApiMeasured : public JobsApi {
+ protected:
+  std::string library() override {
+    values_ = fs::temp_directory_path() / ("dais_api_nvml_" + std::to_string(getpid()));
+    std::ofstream(values_) << "0 utilisation 80\n0 memory_total 1000\n0 memory_used 300\n"
+                              "0 power 2000\n1 utilisation 0\n";
+    setenv("DAIS_FAKE_NVML", values_.c_str(), 1);
+    return (fs::read_symlink("/proc/self/exe").parent_path() / "dais_fake_nvml.so").string();
+  }
+  void TearDown() override {
+    JobsApi::TearDown();
+    unsetenv("DAIS_FAKE_NVML");
+    fs::remove(values_);
+  }
+  template <typename Condition>
+  bool within_seconds(Condition condition) {
+    for (int i = 0; i < 2000; ++i) {
+      if (condition()) return true;
+      usleep(10'000);
+    }
+    return false;
+  }
+
+  fs::path values_;
+};
+
+TEST_F(JobsApiMeasured, WhatTheDevicesTellReachesStatusPrometheusAlertsAndReport) {
+  ASSERT_TRUE(within_seconds(
+      [this] { return body(ask("root", "GET", "/v1/status"))["devices"].size() == 2; }));
+  const Json device = body(ask("root", "GET", "/v1/status"))["devices"][0];
+  EXPECT_NE(device["name"].get<std::string>().find("not hardware"), std::string::npos);
+  EXPECT_EQ(device["utilisation"], 0.8);
+  EXPECT_TRUE(device["temperature_c"].is_null());
+  const std::string text = ask("root", "GET", "/metrics").body;
+  for (const char* line : {"dais_gpu_utilisation{gpu=\"0\",UUID=\"FAKE-0\"} 0.8",
+                           "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"FAKE-0\"} 80\n",
+                           "DCGM_FI_DEV_POWER_USAGE{gpu=\"0\",UUID=\"FAKE-0\"} 2\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+  EXPECT_EQ(text.find("DCGM_FI_DEV_GPU_TEMP{"), std::string::npos);
+  EXPECT_EQ(text.find("DCGM_FI_DEV_POWER_USAGE{gpu=\"1\""), std::string::npos);
+  // Two whole GPUs, of which one idles.
+  JobRequest request;
+  request.name = "idle";
+  request.command = {"/bin/sleep", "30"};
+  request.folder = folder_.string();
+  request.gpu_milli = 2000;
+  request.grace_s = 0.1;
+  const Json jobs = {{"jobs", Json::array({Json::parse(to_json(request))})}};
+  const int64_t id = body(ask("root", "POST", "/v1/jobs", jobs.dump()))["ids"][0];
+  ASSERT_TRUE(within_seconds([&] {
+    return daemon_->ask([id](Controller& c) { return c.meter().use(id).value_or(Use()); }).held_s >
+           1;
+  }));
+  const Use use = daemon_->ask([id](Controller& c) { return *c.meter().use(id); });
+  EXPECT_NEAR(use.kernel_s / use.held_s, 0.4, 1e-6);
+  EXPECT_EQ(use.memory_bytes, 300);
+  ask("root", "POST", "/v1/jobs/" + std::to_string(id) + "/cancel");
+  ASSERT_TRUE(within_seconds([this] { return open_jobs() == 0; }));
+  const Json report = body(ask("root", "GET", "/v1/report"));
+  ASSERT_EQ(report["projects"].size(), 1U);
+  EXPECT_GT(report["projects"][0]["kernel_hours"], 0.0);
+  EXPECT_NEAR(report["projects"][0]["gpu_hours"].get<double>(),
+              report["projects"][0]["kernel_hours"].get<double>() +
+                  report["projects"][0]["idle_hours"].get<double>() +
+                  report["projects"][0]["unknown_hours"].get<double>(),
+              1e-9);
+  EXPECT_EQ(ask("bob", "GET", "/v1/report").status, 403);
 }
 
 // Makes values of a schema; now and then it breaks a rule.

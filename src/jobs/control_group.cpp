@@ -169,6 +169,14 @@ GroupReport ControlGroups::report(const std::string& attempt) const {
   return report;
 }
 
+std::vector<int> ControlGroups::processes(const std::string& attempt) const {
+  std::vector<int> out;
+  if (controllers_.empty()) return out;
+  std::ifstream procs(controllers_[0].folder / attempt / "cgroup.procs");
+  for (int pid = 0; procs >> pid;) out.push_back(pid);
+  return out;
+}
+
 void ControlGroups::kill(const std::string& attempt) const {
   for (const Controller& controller : controllers_) {
     const fs::path folder = controller.folder / attempt;

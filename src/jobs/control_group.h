@@ -44,6 +44,8 @@ class ControlGroups {
   void remove_all(const std::string& prefix) const;
   /// Finds them again after a restart.
   GroupReport report(const std::string& attempt) const;
+  /// The processes in them now.
+  std::vector<int> processes(const std::string& attempt) const;
   /// Kills whatever is left in them.
   void kill(const std::string& attempt) const;
   /// Removes empty ones.

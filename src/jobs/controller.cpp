@@ -48,7 +48,8 @@ Controller::Controller(Options options)
       store_((options_.folder / "jobs.sqlite").string()),
       runner_(options_.folder),
       snapshot_(options_.policy),
-      journal_(snapshot_, options_.folder / "cycles", options_.policy) {
+      journal_(snapshot_, options_.folder / "cycles", options_.policy),
+      watch_(options_.nvml) {
   journal_.advance(now_s_);
   journal_.add_host(options_.machine);
   recover();

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "devices/watch.h"
 #include "jobs/journal.h"
+#include "jobs/meter.h"
 #include "jobs/runner.h"
 #include "jobs/store.h"
 
@@ -48,6 +50,8 @@ class Controller {
     /// Seconds since 1970 that never go back.
     std::function<double()> clock;
     double log_limit_bytes = 64 << 20;
+    std::string nvml = {};  ///< library that measures devices; empty: none is measured
+    double idle_alert_s = 600;
   };
 
   /// Opens the store and takes up what runs.
@@ -78,6 +82,10 @@ class Controller {
   /// One line: what a waiting job waits for.
   std::string why(int64_t job) const;
   const Snapshot& snapshot() const { return snapshot_; }
+  const Meter& meter() const { return meter_; }
+  devices::Watch::Reading devices() const { return watch_.latest(); }
+  /// What somebody should look at now, one line each.
+  std::vector<std::string> alerts() const;
   Store& store() { return store_; }
   const Runner& runner() const { return runner_; }
 
@@ -126,6 +134,9 @@ class Controller {
   void notify(const Entry& entry) const;
   void mind_deadlines();
   void mind_logs();
+  void mind_devices();
+  void keep_history(const std::vector<devices::DeviceSample>& samples);
+  void book_usage(const Entry& entry, const AttemptOutcome& outcome, const Transition& end);
   void decide_and_apply();
   void book(const Decision& decision, Moves& moves, std::vector<int64_t>& starts);
   void wait_for_victims(Entry& entry);
@@ -147,6 +158,10 @@ class Controller {
   std::vector<int> awaited_;
   bool changed_ = true;  // since the last decision
   double logs_minded_s_ = 0;
+  devices::Watch watch_;
+  Meter meter_;
+  int64_t reading_ = 0;  // the last one that was added up
+  int64_t history_s_ = 0;
   double stand_by_s_ = 0;  // when the runner makes ready for the next start
 };
 

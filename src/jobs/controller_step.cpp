@@ -19,6 +19,7 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double shim_poll_s = 0.001;  // between the end of a process and that of its shim
 constexpr double logs_every_s = 2;
+constexpr double devices_every_s = 1;
 // A job that could not start for want of space, processes or descriptors is tried again after this.
 constexpr double exhausted_wait_s = 2;
 // Processes that join control groups hold up forks for a while: not those of a job that just began.
@@ -137,6 +138,7 @@ void Controller::finish(Entry& entry, AttemptOutcome outcome) {
   runner_.kill(attempt_of(entry), entry.request.tasks);
   const Transition transition = verdict(entry, outcome);
   move({transition});
+  book_usage(entry, outcome, transition);
   unwatch(entry);
   runner_.clean_up(attempt_of(entry));
   leave_place(entry, transition);
@@ -309,6 +311,7 @@ double Controller::step() {
   look_at_ends();
   mind_deadlines();
   mind_logs();
+  mind_devices();
   enqueue_ready();
   if (changed_ || snapshot_.next_change_s() <= now_s_) {
     changed_ = false;
@@ -341,6 +344,7 @@ double Controller::step() {
     }
   }
   if (!active_.empty()) next = std::min(next, logs_every_s);
+  if (watch_.watching()) next = std::min(next, devices_every_s);
   return changed_ ? 0 : std::max(0.0, next);
 }
 

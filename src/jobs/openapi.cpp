@@ -71,6 +71,24 @@ std::string_view openapi_text() {
     "get": {
       "summary": "The machine: what there is, what is free, which walls hold",
       "responses": {"200": {"description": "status"}, "default": {"$ref": "#/components/responses/Error"}}}},
+  "/v1/report": {
+    "get": {
+      "summary": "GPU hours by project and day: used, idle, unknown, and of attempts that failed",
+      "parameters": [
+        {"name": "project", "in": "query", "schema": {"type": "string"}},
+        {"name": "from", "in": "query", "schema": {"type": "integer", "minimum": 0}},
+        {"name": "to", "in": "query", "schema": {"type": "integer", "minimum": 0}}],
+      "responses": {"200": {"description": "sums"}, "default": {"$ref": "#/components/responses/Error"}}}},
+  "/v1/history": {
+    "get": {
+      "summary": "Values of a device over time: every 10 s of a day, or means of 10 minutes of 90 days",
+      "parameters": [
+        {"name": "device", "in": "query", "schema": {"type": "integer", "minimum": 0}},
+        {"name": "name", "in": "query", "schema": {"type": "string"}},
+        {"name": "coarse", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 1}},
+        {"name": "from", "in": "query", "schema": {"type": "integer", "minimum": 0}},
+        {"name": "to", "in": "query", "schema": {"type": "integer", "minimum": 0}}],
+      "responses": {"200": {"description": "points"}, "default": {"$ref": "#/components/responses/Error"}}}},
   "/v1/openapi.json": {
     "get": {
       "summary": "This description",

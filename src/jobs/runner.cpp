@@ -103,6 +103,8 @@ std::vector<std::string> rank_environment(const AttemptName& name, const JobRequ
       {"MASTER_PORT", std::to_string(port)},
       {"TF_CONFIG", tf_config(request.tasks, task, port)},
       {"CUDA_VISIBLE_DEVICES", visible_devices(placement, task)},
+      // Numbers are those of the driver's tools, whatever is fastest.
+      {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
       {"DAIS_JOB_ID", std::to_string(name.job)},
       {"DAIS_JOB_NAME", request.name},
       {"DAIS_ATTEMPT", std::to_string(name.number)},
@@ -263,6 +265,10 @@ std::vector<ProcessId> Runner::processes(const AttemptName& name, int tasks) con
     if (status.state == AttemptState::running && status.process) out.push_back(*status.process);
   }
   return out;
+}
+
+std::vector<int> Runner::members(const AttemptName& name) const {
+  return groups_.processes(name_text(name));
 }
 
 void Runner::signal(const AttemptName& name, int tasks, int signal) const {

@@ -53,6 +53,8 @@ class Runner {
   AttemptOutcome inspect(const AttemptName& name, int tasks) const;
   /// The first processes of the tasks that run.
   std::vector<ProcessId> processes(const AttemptName& name, int tasks) const;
+  /// Everything that runs in its control groups.
+  std::vector<int> members(const AttemptName& name) const;
   void signal(const AttemptName& name, int tasks, int signal) const;
   /// Kills everything the attempt started.
   void kill(const AttemptName& name, int tasks) const;

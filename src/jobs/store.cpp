@@ -32,6 +32,15 @@ constexpr std::array migrations = {
     "CREATE TABLE token (hash TEXT PRIMARY KEY, user TEXT NOT NULL, admin INTEGER NOT NULL);"
     "CREATE TABLE audit (sequence INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL,"
     " user TEXT NOT NULL, action TEXT NOT NULL, result TEXT NOT NULL);",
+    "CREATE TABLE usage (job INTEGER NOT NULL, attempt INTEGER NOT NULL, project TEXT NOT NULL,"
+    " user TEXT NOT NULL, end_s REAL NOT NULL, failed INTEGER NOT NULL, held_s REAL NOT NULL,"
+    " kernel_s REAL NOT NULL, idle_s REAL NOT NULL, unknown_s REAL NOT NULL, moved_bytes REAL,"
+    " energy_j REAL, cpu_s REAL, gpu_memory_peak_bytes INTEGER, memory_peak_bytes INTEGER,"
+    " PRIMARY KEY (job, attempt)) WITHOUT ROWID;"
+    "CREATE INDEX usage_end ON usage (end_s);"
+    "CREATE TABLE metric (resolution_s INTEGER NOT NULL, device INTEGER NOT NULL,"
+    " name TEXT NOT NULL, at_s INTEGER NOT NULL, value REAL NOT NULL,"
+    " PRIMARY KEY (resolution_s, device, name, at_s)) WITHOUT ROWID;",
 };
 
 constexpr std::array phases = {Phase::waiting,   Phase::starting, Phase::running,  Phase::stopping,
@@ -128,6 +137,10 @@ class Store::Statement {
   Statement& bind(int index, double value) {
     return bound(sqlite3_bind_double(statement_, index, value));
   }
+  template <typename Value>
+  Statement& bind(int index, const std::optional<Value>& value) {
+    return value ? bind(index, *value) : bound(sqlite3_bind_null(statement_, index));
+  }
   Statement& bind(int index, std::string_view value) {
     return bound(sqlite3_bind_text64(statement_, index, value.data(), value.size(),
                                      SQLITE_TRANSIENT, SQLITE_UTF8));
@@ -143,6 +156,10 @@ class Store::Statement {
 
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double real(int column) const { return sqlite3_column_double(statement_, column); }
+  std::optional<double> maybe(int column) const {
+    if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+    return real(column);
+  }
   std::string text(int column) const {
     const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
     const auto size = static_cast<size_t>(sqlite3_column_bytes(statement_, column));
@@ -427,6 +444,79 @@ std::vector<EventRow> Store::events_after(int64_t sequence, int most) const {
                    " WHERE sequence > ? ORDER BY sequence LIMIT ?");
   select.bind(1, sequence).bind(2, int64_t{most});
   return events_in(select);
+}
+
+// ---- What was used
+
+void Store::add_usage(const UsageRow& row) {
+  Statement insert(*this,
+                   "INSERT OR REPLACE INTO usage (job, attempt, project, user, end_s, failed,"
+                   " held_s, kernel_s, idle_s, unknown_s, moved_bytes, energy_j, cpu_s,"
+                   " gpu_memory_peak_bytes, memory_peak_bytes)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert.bind(1, row.job).bind(2, row.attempt).bind(3, row.project).bind(4, row.user);
+  insert.bind(5, row.end_s).bind(6, int64_t{row.failed}).bind(7, row.held_s);
+  insert.bind(8, row.kernel_s).bind(9, row.idle_s).bind(10, row.unknown_s);
+  insert.bind(11, row.moved_bytes).bind(12, row.energy_j).bind(13, row.cpu_s);
+  insert.bind(14, row.gpu_memory_peak_bytes).bind(15, row.memory_peak_bytes).step();
+}
+
+std::vector<UsageSum> Store::usage(const std::string& project, double from_s, double to_s) const {
+  Statement select(*this,
+                   "SELECT project, CAST((end_s - ?1) / 86400 AS INTEGER) AS day, COUNT(*),"
+                   " SUM(held_s), SUM(kernel_s), SUM(idle_s), SUM(unknown_s),"
+                   " SUM(CASE WHEN failed THEN held_s ELSE 0 END), SUM(energy_j), SUM(cpu_s)"
+                   " FROM usage WHERE end_s >= ?1 AND end_s < ?2 AND (?3 = '' OR project = ?3)"
+                   " GROUP BY project, day ORDER BY project, day");
+  select.bind(1, from_s).bind(2, to_s).bind(3, project);
+  std::vector<UsageSum> sums;
+  while (select.step()) {
+    sums.push_back({select.text(0), select.integer(1), select.integer(2), select.real(3),
+                    select.real(4), select.real(5), select.real(6), select.real(7), select.maybe(8),
+                    select.maybe(9)});
+  }
+  return sums;
+}
+
+void Store::add_metrics(const std::vector<MetricRow>& rows, int64_t now_s) {
+  Transaction transaction(*this);
+  const char* const put =
+      "INSERT OR REPLACE INTO metric (resolution_s, device, name, at_s, value)"
+      " VALUES (?, ?, ?, ?, ?)";
+  for (const MetricRow& row : rows) {
+    Statement insert(*this, put);
+    insert.bind(1, fine_s).bind(2, int64_t{row.device}).bind(3, row.name);
+    insert.bind(4, row.at_s).bind(5, row.value).step();
+  }
+  const int64_t end_s = now_s / coarse_s * coarse_s;
+  Statement known(*this, "SELECT 1 FROM metric WHERE resolution_s = ? AND at_s = ? LIMIT 1");
+  known.bind(1, coarse_s).bind(2, end_s);
+  if (!known.step()) {
+    Statement mean(*this,
+                   "INSERT OR REPLACE INTO metric SELECT ?1, device, name, ?2, AVG(value)"
+                   " FROM metric WHERE resolution_s = ?3 AND at_s > ?2 - ?1 AND at_s <= ?2"
+                   " GROUP BY device, name");
+    mean.bind(1, coarse_s).bind(2, end_s).bind(3, fine_s).step();
+    Statement old(*this,
+                  "DELETE FROM metric WHERE (resolution_s = ?1 AND at_s <= ?3 - 86400)"
+                  " OR (resolution_s = ?2 AND at_s <= ?3 - 90 * 86400)");
+    old.bind(1, fine_s).bind(2, coarse_s).bind(3, now_s).step();
+  }
+  transaction.commit();
+}
+
+std::vector<MetricRow> Store::metrics(int device, const std::string& name, int64_t resolution_s,
+                                      int64_t from_s, int64_t to_s) const {
+  Statement select(*this,
+                   "SELECT at_s, value FROM metric WHERE resolution_s = ? AND device = ?"
+                   " AND name = ? AND at_s >= ? AND at_s < ? ORDER BY at_s");
+  select.bind(1, resolution_s).bind(2, int64_t{device}).bind(3, name).bind(4, from_s);
+  select.bind(5, to_s);
+  std::vector<MetricRow> rows;
+  while (select.step()) {
+    rows.push_back({resolution_s, select.integer(0), device, name, select.real(1)});
+  }
+  return rows;
 }
 
 void Store::free_ballast() {

@@ -74,6 +74,37 @@ struct TokenRow {
   bool admin = false;
 };
 
+/// What one attempt used, booked when it is over. What nobody measured is missing.
+struct UsageRow {
+  int64_t job = 0, attempt = 0;
+  std::string project, user;
+  double end_s = 0;
+  bool failed = false;
+  double held_s = 0, kernel_s = 0, idle_s = 0, unknown_s = 0;  ///< GPU seconds, as in Use
+  std::optional<double> moved_bytes, energy_j, cpu_s;
+  std::optional<int64_t> gpu_memory_peak_bytes, memory_peak_bytes;
+};
+
+/// The sum over attempts that ended in a span of time.
+struct UsageSum {
+  std::string project;
+  int64_t day = 0;  ///< since the begin of the span
+  int64_t attempts = 0;
+  double held_s = 0, kernel_s = 0, idle_s = 0, unknown_s = 0;
+  double failed_s = 0;  ///< held by attempts that failed
+  std::optional<double> energy_j = {}, cpu_s = {};
+};
+
+/// One value of a device, over the `resolution_s` seconds before `at_s`.
+struct MetricRow {
+  int64_t resolution_s = 0, at_s = 0;
+  int device = 0;
+  std::string name;
+  double value = 0;
+};
+/// Values come every 10 s and are kept for a day; means over 10 minutes for 90 days.
+inline constexpr int64_t fine_s = 10, coarse_s = 600;
+
 /// All SQL of the scheduler: one SQLite file with write-ahead log and full synchronisation. When a
 /// call that changes something returns, the change survives the loss of power; calls that take
 /// several changes commit them together. Used by one thread at a time.
@@ -119,6 +150,14 @@ class Store {
   /// Jobs that have not ended, oldest first: what a restarted daemon takes up.
   std::vector<JobRow> open_jobs() const;
   std::vector<EventRow> events_after(int64_t sequence, int most) const;
+
+  void add_usage(const UsageRow& row);
+  /// Of attempts that ended in [from_s, to_s), by project and day; of all projects when empty.
+  std::vector<UsageSum> usage(const std::string& project, double from_s, double to_s) const;
+  /// Keeps values at the fine resolution, makes coarse ones of those before, drops what is too old.
+  void add_metrics(const std::vector<MetricRow>& rows, int64_t now_s);
+  std::vector<MetricRow> metrics(int device, const std::string& name, int64_t resolution_s,
+                                 int64_t from_s, int64_t to_s) const;
 
   /// True after the disk was found full; submissions are refused until recover() gives true.
   bool degraded() const { return degraded_; }

@@ -61,6 +61,37 @@ TEST_F(JobsStore, KeepsJobsAndEventsOverAReopen) {
   EXPECT_EQ(events[2].at_s, 12);
 }
 
+TEST_F(JobsStore, MetricsAreThinnedOutAndUsageIsSummed) {
+  Store store(path);
+  for (int64_t at = 1'000'000 / fine_s * fine_s; at < 1'003'000; at += fine_s) {
+    store.add_metrics({{fine_s, at, 0, "utilisation", at % 20 == 0 ? 0.0 : 1.0}}, at);
+  }
+  const auto coarse = store.metrics(0, "utilisation", coarse_s, 1'000'800, 1'002'700);
+  ASSERT_GE(coarse.size(), 3u);
+  for (const MetricRow& row : coarse) EXPECT_EQ(row.value, 0.5) << row.at_s;
+  store.add_metrics({{fine_s, 1'100'000, 0, "utilisation", 1}}, 1'100'000);
+  EXPECT_EQ(store.metrics(0, "utilisation", fine_s, 0, 1'050'000).size(), 0u);
+  EXPECT_GE(store.metrics(0, "utilisation", coarse_s, 0, 1'050'000).size(), 3u);
+  UsageRow row;
+  row.project = "a";
+  for (int i = 0; i < 3; ++i) {
+    row.job = i;
+    row.end_s = 100'000.0 * i;
+    row.held_s = 10;
+    row.idle_s = i;
+    row.failed = i == 1;
+    if (i == 2) row.energy_j = 5;
+    store.add_usage(row);
+  }
+  const auto sums = store.usage("a", 0, 150'000);
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[1].day, 1);
+  EXPECT_EQ(sums[1].failed_s, 10);
+  EXPECT_FALSE(sums[1].energy_j);
+  EXPECT_EQ(store.usage("", 150'000, 1e9)[0].energy_j, 5.0);
+  EXPECT_TRUE(store.usage("b", 0, 1e9).empty());
+}
+
 TEST_F(JobsStore, AKeySubmittedTwiceIsOneJob) {
   Store store(path);
   const auto first = store.submit({{"same", "{}"}}, 1);

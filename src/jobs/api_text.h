@@ -1,0 +1,23 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "http/message.h"
+#include "jobs/controller.h"
+
+/// What the parts of the HTTP interface share.
+namespace dais::jobs {
+
+using Json = nlohmann::ordered_json;
+
+http::Response ok(const Json& json);
+/// Throw invalid_argument naming `what`.
+int64_t number(std::string_view text, const std::string& what);
+int64_t query_number(const http::Request& request, const std::string& name, int64_t otherwise);
+
+/// What the devices tell; values that are missing are null.
+Json devices_json(const Controller& controller);
+
+}  // namespace dais::jobs
