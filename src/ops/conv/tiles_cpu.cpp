@@ -20,7 +20,8 @@ namespace {
 
 using cpu::GemmStep;
 
-constexpr int64_t kFewestCells = 40, kFewestChannels = 64;
+/// Less depth does not pay for storing sums, fewer channels not for cutting up windows.
+constexpr int64_t kFewestCells = 40, kFewestChannels = 128, kLeastDepth = 128;
 constexpr int64_t kMostCells = 512;  ///< where Winograd's transform applies
 
 /// A step and the input whose values it takes, or -1.
@@ -199,7 +200,8 @@ Verdict accepts(const KernelQuery& query) {
     return no("not a channels-last convolution of constant weights");
   const Shape& w = body.weights()->shape();
   if (w.rank() != 4 || conv_group(*body.conv) != 1) return no("not a flat window of one group");
-  if (w[0] < kFewestChannels || 4 * w[1] < 3 * cpu::window_depth(w[1]) || w[1] * w[2] * w[3] < 64)
+  if (w[0] < kFewestChannels || w[1] * w[2] * w[3] < kLeastDepth ||
+      4 * w[1] < 3 * cpu::window_depth(w[1]))
     return no("too few channels for tiles");
   if (!product_steps(body)) return no("products lack a step");
   for (const float value : body.weights()->data<float>())
