@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include "backends/cpu/gemm.h"
 #include "base/threads.h"
@@ -33,6 +34,15 @@ struct Lane {
   std::atomic<int64_t> done[kMaxGroups] = {};  ///< turns of each group, over all bands
   int64_t first_band = 0, bands = 0;
 };
+
+/// Rarely has to wait, and then for another thread that is at work.
+void await(const std::atomic<int64_t>& done, int64_t turns) {
+  for (int spins = 0; done.load(std::memory_order_acquire) < turns; ++spins)
+    if (spins < 1000)
+      __builtin_ia32_pause();
+    else
+      std::this_thread::yield();
+}
 
 class TileProduct {
  public:
@@ -80,7 +90,7 @@ class TileProduct {
       const GemmPart part = part_of(lane.first_band + turn / turns_, turn % turns_);
       if (turn != held) amx::gemm_tiles_cut(block_, part, scratch);
       held = turn;
-      while (lane.done[group].load(std::memory_order_acquire) < turn) __builtin_ia32_pause();
+      await(lane.done[group], turn);
       if (!amx::gemm_tiles_run(block_, part, panels_ * group / groups_,
                                panels_ * (group + 1) / groups_, scratch))
         broken_.store(true);
