@@ -138,6 +138,29 @@ TEST(FamilyRows, MaxPoolHandsItsGradientBack) {
             {floats(z.shape(), 2), x, z});
 }
 
+TEST(FamilyRows, AveragePoolHandsItsGradientBack) {
+  const Tensor sizes = Tensor::ints(std::vector<int64_t>{2, 3, 7, 9});
+  const WatchedCase how{.constants = {1}};
+  for (const bool pad : {false, true})
+    watch_row(AveragePoolBackward{.count_include_pad = pad,
+                                  .kernel_shape = {3, 2},
+                                  .pads = {1, 1, 1, 0},
+                                  .strides = {2, 2}},
+              {floats({2, 3, 4, 5}), sizes}, how);
+  watch_row(AveragePoolBackward{.kernel_shape = {2, 2}, .sum = true}, {floats({2, 3, 6, 8}), sizes},
+            how);
+}
+
+TEST(FamilyRows, EmbeddingGradientsAddUpInOrder) {
+  const Tensor sizes = Tensor::ints(std::vector<int64_t>{7, 40});
+  const Tensor rows = Tensor::of<int64_t>({2, 3}, {4, 0, -3, 2, 4, -7});
+  watch_row(GatherBackward{.axis = 0}, {floats({2, 3, 40}), rows, sizes}, {.constants = {2}})
+      .expect_coalesced_writes();
+  watch_row(GatherBackward{.axis = 1},
+            {halves({7, 2, 3}), rows, Tensor::ints(std::vector<int64_t>{7, 9})},
+            {.tolerance = kHalf, .constants = {2}});
+}
+
 TEST(FamilyRows, Scans) {
   const WatchedCase how{.tolerance = {1e-5, 1e-4}, .constants = {1}};
   const Tensor last = Tensor::scalar<int64_t>(-1), first = Tensor::scalar<int64_t>(0);

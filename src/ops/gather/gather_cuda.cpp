@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cuda/row.h"
 #include "ops/gather/gather.h"
 #include "ops/strided.h"
@@ -6,6 +8,7 @@ namespace dais {
 namespace {
 
 enum : size_t { kSlices, kElements };
+enum : size_t { kClear, kBackward };
 
 /// Slices are moved by words of up to 16 bytes, whose size the whole slice is a multiple of; known
 /// where the sizes behind the axis are.
@@ -95,6 +98,46 @@ std::unique_ptr<Kernel> prepare_elements(const KernelQuery& query) {
   return prepare(query, dtype_size(query.in_dtype(0)), run_elements, takes_elements);
 }
 
+void run_backward(const cuda::RowCall& call) noexcept {
+  const Shape &y = call.sizes.out[0], &indices = call.sizes.in[1];
+  const AxisSplit split =
+      split_axis(y, normalize_axis(call.node.as<GatherBackward>()->axis, y.rank()));
+  if (y.elements() == 0) return;
+  call.launch(kClear, cuda::grid_of(y.elements()), call.out(0), cuda::size32(y.elements()));
+  if (indices.elements() == 0) return;
+  cuda::Grid grid;
+  grid.x = cuda::size32(indices.elements());
+  grid.y = cuda::size32(split.outer);
+  grid.threads = cuda::row_threads(std::max(split.inner, indices.elements()));
+  call.launch(kBackward, grid, call.in(0), call.in(1), call.out(0), cuda::size32(split.size),
+              cuda::size32(indices.elements()), cuda::size32(split.inner), call.queue().faults(),
+              call.queue().step());
+}
+
+/// Each index is compared with all others.
+bool takes_backward(const Node& node, const Sizes& sizes) {
+  const Shape& y = sizes.out[0];
+  const size_t axis = normalize_axis(node.as<GatherBackward>()->axis, y.rank());
+  return sizes.in[1].elements() <= 65536 && y.elements(0, axis) <= 65535;
+}
+
+Verdict accepts_backward(const KernelQuery& query) {
+  if (query.in_dtype(1) != DType::i64 && query.in_dtype(1) != DType::i32)
+    return no("indices of type " + std::string(dtype_name(query.in_dtype(1))));
+  return cuda::accepts_floats(query);
+}
+
+std::unique_ptr<Kernel> prepare_backward(const KernelQuery& query) {
+  const bool wide = query.in_dtype(1) == DType::i64;
+  return cuda::make_text_kernel(
+      query, {.text = "gather.cu",
+              .options = {"-DWORD=uint32", wide ? "-DINDEX=int64" : "-DINDEX=int32",
+                          cuda::element_option(query.in_dtype(0))},
+              .kernels = {"clear", "gather_backward"},
+              .run = run_backward,
+              .takes = takes_backward});
+}
+
 }  // namespace
 
 namespace ops {
@@ -105,6 +148,10 @@ void register_gather_cuda(Kernels& kernels) {
                .op = &GatherElements::op,
                .accepts = accepts,
                .prepare = prepare_elements});
+  kernels.add({.name = "gather_backward/cuda",
+               .op = &GatherBackward::op,
+               .accepts = accepts_backward,
+               .prepare = prepare_backward});
 }
 }  // namespace ops
 }  // namespace dais

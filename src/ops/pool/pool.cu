@@ -64,6 +64,19 @@ __device__ __forceinline__ Size outputs(const Pooling& p) {
   return p.planes * p.out[0] * p.out[1] * p.out[2];
 }
 
+/// Cells of a window that lie within the padded input.
+__device__ __forceinline__ int padded_cells(const int (&at)[kSpatial], const Pooling& p) {
+  int count = 1;
+  for (int axis = 0; axis < kSpatial; ++axis) {
+    const int from = at[axis] * p.stride[axis] - p.begin[axis];
+    int cells = 0;
+    for (int k = 0; k < p.kernel[axis]; ++k)
+      cells += from + k * p.dilation[axis] < p.in[axis] + p.end[axis];
+    count *= cells;
+  }
+  return count;
+}
+
 /// `indices` (may be null): the place of the greatest element in x seen as channels first.
 extern "C" __global__ void __launch_bounds__(256)
     max_pool(const ELEMENT* __restrict__ x, ELEMENT* __restrict__ y, int64* __restrict__ indices, Pooling p) {
@@ -96,17 +109,7 @@ extern "C" __global__ void __launch_bounds__(256)
       total += to_float(x[o.first + at * step]);
       ++count;
     });
-    if (include_pad) {
-      // Cells of the window that lie within the padded input.
-      count = 1;
-      for (int axis = 0; axis < kSpatial; ++axis) {
-        const int from = o.at[axis] * p.stride[axis] - p.begin[axis];
-        int cells = 0;
-        for (int k = 0; k < p.kernel[axis]; ++k)
-          cells += from + k * p.dilation[axis] < p.in[axis] + p.end[axis];
-        count *= cells;
-      }
-    }
+    if (include_pad) count = padded_cells(o.at, p);
     y[i] = from_float<ELEMENT>(total / static_cast<float>(count));
   });
 }
@@ -192,6 +195,33 @@ extern "C" __global__ void __launch_bounds__(256, 4)
         winner = tap;
       });
       if (winner == cell) total += to_float(dy[o.first + at * step]);
+    });
+    dx[i] = from_float<ELEMENT>(total);
+  });
+}
+
+/// What a window's sum is divided by for its mean.
+enum Divisor { kReal, kPadded, kNone };
+
+extern "C" __global__ void __launch_bounds__(256, 4)
+    average_pool_backward(const ELEMENT* __restrict__ dy, ELEMENT* __restrict__ dx, int divisor,
+                          Pooling p) {
+  const Size step = CHANNELS_LAST ? p.channels : 1;
+  each_element(inputs(p), [&](Size i) {
+    const Input o = input_of(i, p);
+    float total = 0;
+    each_window(o, p, [&](Size at, int z, int y, int x) {
+      int count = 1;
+      Output window;
+      window.at[0] = z;
+      window.at[1] = y;
+      window.at[2] = x;
+      if (divisor == kPadded) count = padded_cells(window.at, p);
+      if (divisor == kReal) {
+        count = 0;
+        each_tap(window, p, [&](Size) { ++count; });
+      }
+      total += to_float(dy[o.first + at * step]) / static_cast<float>(count);
     });
     dx[i] = from_float<ELEMENT>(total);
   });

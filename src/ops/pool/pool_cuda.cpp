@@ -5,7 +5,7 @@
 namespace dais {
 namespace {
 
-enum : size_t { kMax, kAverage, kMaxBackward };
+enum : size_t { kMax, kAverage, kMaxBackward, kAverageBackward };
 constexpr size_t kSpatial = 3;
 
 /// As in pool.cu.
@@ -69,6 +69,15 @@ void run_max_backward(const cuda::RowCall& call) noexcept {
               call.out(0), pooling_of(*call.node.as<MaxPoolBackward>(), x, y));
 }
 
+void run_average_backward(const cuda::RowCall& call) noexcept {
+  const Shape& x = call.sizes.out[0];
+  const auto& attrs = *call.node.as<AveragePoolBackward>();
+  if (x.elements() == 0) return;
+  const int divisor = attrs.sum ? 2 : attrs.count_include_pad ? 1 : 0;  // Divisor of pool.cu
+  call.launch(kAverageBackward, cuda::grid_of(x.elements()), call.in(0), call.out(0), divisor,
+              pooling_of(attrs, x, call.sizes.in[0]));
+}
+
 template <typename S>
 Verdict accepts(const KernelQuery& query) {
   const auto& attrs = query.attrs<S>();
@@ -79,16 +88,22 @@ Verdict accepts(const KernelQuery& query) {
 }
 
 template <typename S>
+auto run_of() {
+  if constexpr (std::is_same_v<S, MaxPool>) return run_max;
+  if constexpr (std::is_same_v<S, AveragePool>) return run_average;
+  if constexpr (std::is_same_v<S, MaxPoolBackward>) return run_max_backward;
+  if constexpr (std::is_same_v<S, AveragePoolBackward>) return run_average_backward;
+}
+
+template <typename S>
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
   return cuda::make_text_kernel(
       query,
       {.text = "pool.cu",
        .options = {cuda::element_option(query.in_dtype(0)),
                    query.attrs<S>().channels_last ? "-DCHANNELS_LAST=1" : "-DCHANNELS_LAST=0"},
-       .kernels = {"max_pool", "average_pool", "max_pool_backward"},
-       .run = std::is_same_v<S, MaxPool>       ? run_max
-              : std::is_same_v<S, AveragePool> ? run_average
-                                               : run_max_backward});
+       .kernels = {"max_pool", "average_pool", "max_pool_backward", "average_pool_backward"},
+       .run = run_of<S>()});
 }
 
 }  // namespace
@@ -107,6 +122,10 @@ void register_pool_cuda(Kernels& kernels) {
                .op = &MaxPoolBackward::op,
                .accepts = accepts<MaxPoolBackward>,
                .prepare = prepare<MaxPoolBackward>});
+  kernels.add({.name = "average_pool_backward/cuda",
+               .op = &AveragePoolBackward::op,
+               .accepts = accepts<AveragePoolBackward>,
+               .prepare = prepare<AveragePoolBackward>});
 }
 }  // namespace ops
 }  // namespace dais
