@@ -54,8 +54,9 @@ void print_job(const Json& job) {
   std::printf("  why        %s\n", job["why"].get<std::string>().c_str());
   std::printf("  project    %s, user %s, priority %d\n", job["project"].get<std::string>().c_str(),
               job["user"].get<std::string>().c_str(), job["priority"].get<int>());
-  std::printf("  asks for   %d x %g GPUs, devices %s\n", job["tasks"].get<int>(),
-              job["gpus"].get<double>(), devices_of(job).c_str());
+  std::printf("  asks for   %d x %g GPUs, devices %s, wall: %s\n", job["tasks"].get<int>(),
+              job["gpus"].get<double>(), devices_of(job).c_str(),
+              job["wall"].get<std::string>().c_str());
   std::printf("  submitted  %s, started %s, ended %s\n", when(job["submitted_s"]).c_str(),
               when(job["started_s"]).c_str(), when(job["ended_s"]).c_str());
   std::printf("  attempts   %lld, failures %lld, ran %s\n",

@@ -86,6 +86,7 @@ Json job_json(const JobView& view, double now_s) {
     if (slot.device >= 0) devices.push_back(slot.device);
   }
   json["devices"] = devices;
+  json["wall"] = view.wall;
   return json;
 }
 

@@ -194,6 +194,13 @@ TEST_F(JobsApiMeasured, WhatTheDevicesTellReachesStatusPrometheusAlertsAndReport
   EXPECT_EQ(ask("bob", "GET", "/v1/report").status, 403);
 }
 
+TEST_F(JobsApi, AmountsThatAreNoneAreRefusedNotCountedOn) {
+  Json json = Json::parse(submission("default", "root"));
+  json["jobs"][0]["gpu_milli"] = -1;
+  json["jobs"][0]["tasks"] = 10;
+  EXPECT_EQ(ask("root", "POST", "/v1/jobs", json.dump()).status, 400);
+}
+
 // Makes values of a schema; now and then it breaks a rule.
 class Generator {
  public:

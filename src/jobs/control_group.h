@@ -9,8 +9,9 @@
 namespace dais::jobs {
 
 struct GroupLimits {
-  int64_t cpu_milli = 0;   ///< 0: none
-  int64_t memory_mib = 0;  ///< 0: none
+  int64_t cpu_milli = 0;                         ///< 0: none
+  int64_t memory_mib = 0;                        ///< 0: none
+  std::vector<std::string> denied_devices = {};  ///< such as "c 195:1"
 };
 
 /// What a group tells of its past.
@@ -28,8 +29,9 @@ class ControlGroups {
   /// `mount` is where control groups are mounted, `name` the folder of this daemon in them.
   explicit ControlGroups(std::string name, std::filesystem::path mount = "/sys/fs/cgroup");
 
-  /// Which walls hold: "cpu", "memory", "kill".
+  /// Which walls hold: "cpu", "memory", "devices" (version 1 only), "kill".
   std::vector<std::string> walls() const;
+  bool holds(const std::string& wall) const;
   /// Why a wall is missing; one line each.
   const std::vector<std::string>& missing() const { return missing_; }
 

@@ -89,7 +89,8 @@ void Controller::move(const Moves& moves) {
 }
 
 void Controller::check(const JobRequest& request, std::vector<std::string>& problems) const {
-  for (std::string& problem : problems_of(request)) problems.push_back(std::move(problem));
+  const std::vector<std::string> broken = problems_of(request);
+  problems.insert(problems.end(), broken.begin(), broken.end());
   const auto found = projects_.find(request.project);
   if (found == projects_.end()) {
     std::vector<std::string> names;
@@ -99,6 +100,8 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
                        (near.empty() ? "" : "; did you mean '" + near + "'?"));
     return;
   }
+  // What follows is for amounts that are amounts.
+  if (!broken.empty()) return;
   const Shape shape{request.tasks,
                     {request.gpu_milli, request.cpu_milli, request.memory_mib},
                     request.preemptible};
@@ -352,10 +355,17 @@ void Controller::requeue(int64_t job, const std::string& by) {
 
 // ---- What people see
 
+// The system denies it whole devices that are not its own; parts of a device are an agreement.
+std::string Controller::wall_of(const JobRequest& request) const {
+  const bool parts = request.gpu_milli % whole_gpu != 0;
+  return !parts && runner_.groups().holds("devices") ? "driver" : "none";
+}
+
 std::optional<JobView> Controller::show(int64_t job) const {
   const auto row = store_.job(job);
   if (!row) return std::nullopt;
   JobView view{*row, request_from_json(row->spec), placement_from_text(row->placement)};
+  view.wall = wall_of(view.request);
   if (row->phase == Phase::waiting || ended(row->phase)) view.placement.clear();
   return view;
 }
@@ -364,6 +374,7 @@ std::vector<JobView> Controller::list(bool all, int64_t before, int most) const 
   std::vector<JobView> out;
   for (JobRow& row : store_.latest(all, before, most)) {
     JobView view{row, request_from_json(row.spec), {}};
+    view.wall = wall_of(view.request);
     if (!ended(row.phase) && row.phase != Phase::waiting) {
       view.placement = placement_from_text(row.placement);
     }

@@ -36,6 +36,8 @@ struct JobView {
   JobRow row;
   JobRequest request;
   Placement placement;  ///< of the attempt that runs
+  /// What keeps it to its GPUs: "hardware", "driver", "runtime" or "none".
+  std::string wall = "none";
 };
 
 /// The heart of the daemon: keeps the store, the snapshot that decisions are made on and the
@@ -114,6 +116,7 @@ class Controller {
 
   AttemptName attempt_of(const Entry& entry) const { return {entry.row.id, entry.row.attempts}; }
   Entry& entry(int64_t job);
+  std::string wall_of(const JobRequest& request) const;
   void check(const JobRequest& request, std::vector<std::string>& problems) const;
   void move(const Moves& moves);
 

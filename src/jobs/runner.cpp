@@ -58,6 +58,17 @@ std::string visible_devices(const Placement& placement, int task) {
   return list;
 }
 
+// NVIDIA's devices that the attempt was not given: character devices of major number 195.
+std::vector<std::string> other_devices(const Placement& placement) {
+  std::vector<std::string> out;
+  for (int device = 0; device < max_devices; ++device) {
+    const bool given = std::ranges::any_of(
+        placement, [device](const Slot& slot) { return slot.device == device; });
+    if (!given) out.push_back("c 195:" + std::to_string(device));
+  }
+  return out;
+}
+
 std::string tf_config(int tasks, int task, int port) {
   nlohmann::ordered_json config;
   auto& workers = config["cluster"]["worker"] = nlohmann::ordered_json::array();
@@ -211,7 +222,8 @@ std::optional<Runner::Ready> Runner::take_ready(const AttemptName& name,
 
 void Runner::start(const AttemptName& name, const JobRequest& request, const Placement& placement) {
   make_folder(attempt_folder(name));
-  const GroupLimits limits{request.cpu_milli * request.tasks, request.memory_mib * request.tasks};
+  const GroupLimits limits{request.cpu_milli * request.tasks, request.memory_mib * request.tasks,
+                           other_devices(placement)};
   const std::optional<Ready> ready = take_ready(name, limits);
   const bool more = !ready || request.tasks > 1;
   const std::vector<std::string> procs =

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "jobs/control_group.h"
 
 namespace dais::jobs {
 namespace {
@@ -129,6 +130,19 @@ TEST_F(JobsShim, ADeadShimIsLostNotEnded) {
   kill(std::atoi(text_of("parent").c_str()), SIGKILL);
   kill(-running.process->pid, SIGKILL);
   EXPECT_EQ(wait_for(AttemptState::lost).state, AttemptState::lost);
+}
+
+TEST_F(JobsShim, ADeniedDeviceCannotBeOpened) {
+  ControlGroups groups("dais-test-" + std::to_string(getpid()));
+  if (!groups.holds("devices")) GTEST_SKIP() << "no control group of devices can be made here";
+  Launch launch = shell(
+      "head -c 1 /dev/zero > zero && echo open > out || echo denied > out;"
+      " head -c 1 /dev/urandom > random && echo open >> out");
+  launch.groups = groups.create("one", {0, 0, {"c 1:5"}});
+  start_attempt(attempt, launch);
+  EXPECT_EQ(wait_for(AttemptState::ended).state, AttemptState::ended);
+  EXPECT_EQ(text_of("out"), "denied\nopen\n");
+  groups.remove("one");
 }
 
 TEST_F(JobsShim, RefusesWhatCannotStart) {
