@@ -25,7 +25,7 @@ struct Arguments {
   std::string memory;
   double log_limit_mib = 64;
   std::string nvml = "libnvidia-ml.so.1";
-  bool json = false;
+  bool as_daemon = false, json = false;
 };
 
 jobs::Daemon* running = nullptr;
@@ -87,7 +87,8 @@ void up(const Arguments& arguments) {
   make_private(folder);
   const jobs::Host host = machine_of(arguments);
   jobs::Daemon daemon({folder, host, jobs::policy_named(arguments.policy), jobs::steady_now_s,
-                       arguments.log_limit_mib * (1 << 20), arguments.nvml});
+                       arguments.log_limit_mib * (1 << 20), arguments.nvml, 600,
+                       geteuid() == 0 && !arguments.as_daemon});
   jobs::Api api(daemon);
   http::Server server([&api](const http::Request& request) { return api.answer(request); });
   const std::string socket = jobs::socket_path(folder.string());
@@ -125,6 +126,8 @@ void add_up(Program& program) {
   command
       ->add_option("--nvml", arguments->nvml, "Library that measures the GPUs; empty measures none")
       ->capture_default_str();
+  command->add_flag("--as-daemon", arguments->as_daemon,
+                    "As root: run all jobs as root, not as who submitted them");
   command->add_flag("--json", arguments->json, "Tell in JSON what is scheduled");
   command->footer("Example: dais up --data /var/lib/dais --listen 127.0.0.1:7070");
   command->callback([arguments] { up(*arguments); });

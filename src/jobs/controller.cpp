@@ -1,5 +1,6 @@
 #include "jobs/controller.h"
 
+#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ Controller::Controller(Options options)
     : options_(std::move(options)),
       now_s_(options_.clock()),
       store_((options_.folder / "jobs.sqlite").string()),
-      runner_(options_.folder),
+      runner_(options_.folder, options_.own_users),
       snapshot_(options_.policy),
       journal_(snapshot_, options_.folder / "cycles", options_.policy),
       watch_(options_.nvml) {
@@ -99,6 +100,12 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
     problems.push_back("project: no project '" + request.project + "'" +
                        (near.empty() ? "" : "; did you mean '" + near + "'?"));
     return;
+  }
+  if (options_.own_users && !getpwnam(request.user.c_str())) {
+    problems.push_back("user: this machine has no user '" + request.user + "'");
+  } else if (options_.own_users && request.snapshot && request.user != "root") {
+    // It would be copied with root's rights, which reach further than the user's.
+    problems.emplace_back("snapshot: not possible where jobs run as their own users");
   }
   // What follows is for amounts that are amounts.
   if (!broken.empty()) return;

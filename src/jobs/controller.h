@@ -54,6 +54,9 @@ class Controller {
     double log_limit_bytes = 64 << 20;
     std::string nvml = {};  ///< library that measures devices; empty: none is measured
     double idle_alert_s = 600;
+    /// Jobs run as who submitted them, who must be a user of this machine; needs root. Otherwise
+    /// as the user of the daemon.
+    bool own_users = false;
   };
 
   /// Opens the store and takes up what runs.

@@ -34,15 +34,15 @@ class ControllerTest : public testing::Test {
     fs::remove_all(folder_);
   }
 
-  void open() {
+  void open(bool own_users = false) {
     Host host;
     host.name = "box";
     host.devices = 4;
     host.cpu_milli = 64'000;
     host.memory_mib = 65'536;
     controller_.reset();
-    controller_ = std::make_unique<Controller>(
-        Controller::Options{folder_, host, policy_named("default"), steady_now_s, 64 << 20});
+    controller_ = std::make_unique<Controller>(Controller::Options{
+        folder_, host, policy_named("default"), steady_now_s, 64 << 20, {}, 600, own_users});
   }
 
   JobRequest script(const std::string& text, double gpus = 1) const {
@@ -257,6 +257,32 @@ TEST_F(ControllerTest, WhatItDecidedCanBeDecidedAgain) {
   const ReplayReport report = replay(latest_journal(folder_));
   EXPECT_GE(report.starts, 7);
   EXPECT_EQ(report.differing, 0) << report.first_difference;
+}
+
+TEST_F(ControllerTest, AJobRunsAsWhoSubmittedIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can run jobs as other users";
+  open(true);
+  fs::create_directories(folder_ / "open");
+  fs::permissions(folder_ / "open", fs::perms::all);
+  fs::create_directories(folder_ / "closed");
+  fs::permissions(folder_ / "closed", fs::perms::owner_all);
+  JobRequest request =
+      script("id -u > who; echo $HOME > home; cat /etc/shadow && echo read > shadow");
+  request.user = "nobody";
+  request.folder = (folder_ / "open").string();
+  EXPECT_TRUE(reaches(submit(request), Phase::failed));
+  EXPECT_EQ(text_of("open/who"), "65534\n");
+  EXPECT_NE(text_of("open/home"), "/root\n");
+  EXPECT_EQ(text_of("open/shadow"), "");
+  // Nor does it run where the user may not go.
+  request.folder = (folder_ / "closed").string();
+  EXPECT_TRUE(reaches(submit(request), Phase::failed));
+  EXPECT_EQ(text_of("closed/who"), "");
+  request.snapshot = true;
+  EXPECT_THROW(submit(request), Error);
+  request.snapshot = false;
+  request.user = "nobody-here";
+  EXPECT_THROW(submit(request), Error);
 }
 
 TEST_F(ControllerTest, ASubmissionNamesAllItsProblems) {

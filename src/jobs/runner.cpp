@@ -77,6 +77,21 @@ std::string tf_config(int tasks, int task, int port) {
   return config.dump();
 }
 
+// The user's own numbers and home; what the request sets goes first.
+void become_user(Launch& launch, const std::string& name) {
+  const passwd* user = getpwnam(name.c_str());
+  if (!user) {
+    throw Error(Code::not_found, "this machine has no user '" + name + "'", {},
+                "Add the user, or submit as another");
+  }
+  launch.user = {user->pw_uid, user->pw_gid};
+  const std::string roots_home = "HOME=" + home_folder();
+  for (std::string& variable : launch.environment) {
+    if (variable == roots_home) variable = std::string("HOME=") + user->pw_dir;
+  }
+  launch.environment.push_back("USER=" + name);
+}
+
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -126,8 +141,9 @@ std::vector<std::string> rank_environment(const AttemptName& name, const JobRequ
   return out;
 }
 
-Runner::Runner(fs::path folder)
+Runner::Runner(fs::path folder, bool own_users)
     : folder_(std::move(folder)),
+      own_users_(own_users),
       // Two daemons of one machine must not share groups: the folder tells them apart.
       groups_("dais-" + std::to_string(std::hash<std::string>()(folder_.string()) % 1'000'000)) {
   make_folder(folder_ / "jobs");
@@ -198,6 +214,7 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
     launch.command[0] = (fs::path(launch.folder) / launch.command[0]).lexically_normal().string();
   }
   launch.log = log(name, task).string();
+  if (own_users_) become_user(launch, request.user);
   return launch;
 }
 

@@ -34,8 +34,8 @@ struct AttemptOutcome {
 /// data folder, so that a new daemon takes up where a killed one was. Used by one thread.
 class Runner {
  public:
-  /// `folder` is the daemon's data folder.
-  explicit Runner(std::filesystem::path folder);
+  /// `folder` is the daemon's data folder. With `own_users`, jobs run as who submitted them.
+  explicit Runner(std::filesystem::path folder, bool own_users = false);
   ~Runner();
 
   /// Copies the working folder of a job that asked for it. Called before it is acknowledged.
@@ -78,6 +78,7 @@ class Runner {
                    int task, int port) const;
 
   std::filesystem::path folder_;
+  bool own_users_;
   ControlGroups groups_;
   std::deque<Ready> ready_;
   int next_ready_ = 0;

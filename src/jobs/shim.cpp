@@ -126,6 +126,10 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
   if (flock(lock.fd(), LOCK_EX | LOCK_NB) != 0) refuse(errno, attempt_folder);
   std::string blank(status_bytes - 1, ' ');
   if (!write_whole(status.fd(), blank + "\n")) refuse(ENOSPC, attempt_folder);
+  // So that the job can open its own output again (/dev/stdout).
+  if (launch.user && fchown(log.fd(), launch.user->first, launch.user->second) != 0) {
+    refuse(errno, launch.log);
+  }
   const long user = launch.user ? static_cast<long>(launch.user->first) : -1;
   const long group = launch.user ? static_cast<long>(launch.user->second) : -1;
   if (!write_whole(orders.fd(),
