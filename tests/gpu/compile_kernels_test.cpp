@@ -101,9 +101,10 @@ std::vector<Usage> usage_of(const std::string& log) {
     if (std::regex_search(line, found, entry)) all.push_back({.kernel = found[1].str()});
     if (all.empty()) continue;
     if (std::regex_search(line, found, spills)) {
-      all.back().stack = number(1);
-      all.back().spill_stores = number(2);
-      all.back().spill_loads = number(3);
+      // Functions that were not inlined have lines of their own.
+      all.back().stack += number(1);
+      all.back().spill_stores += number(2);
+      all.back().spill_loads += number(3);
     }
     if (std::regex_search(line, found, registers)) all.back().registers = number(1);
     if (std::regex_search(line, found, shared)) all.back().shared = number(1);
