@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "backends/cpu/gemm.h"
 #include "base/file.h"
@@ -22,7 +23,9 @@ using cpu::GemmStep;
 
 /// Less depth does not pay for storing sums, fewer channels not for cutting up windows.
 constexpr int64_t kFewestCells = 40, kFewestChannels = 128, kLeastDepth = 128;
-constexpr int64_t kMostCells = 512;  ///< where Winograd's transform applies
+/// Where Winograd's transform applies, and on one thread: a tile unit that somebody else uses too
+/// is slower than FMA then, and there is no other core that could take over.
+constexpr int64_t kMostCells = 512, kMostCellsAlone = 128;
 
 /// A step and the input whose values it takes, or -1.
 struct ProductStep {
@@ -133,9 +136,10 @@ class BoundTiles : public BoundKernel {
 
 /// Whether the tile unit is the fastest for these sizes. `winograd`: its transform could do them,
 /// which has a quarter of the arithmetic but streams four times the weights.
-bool pays(const Shape& x, const Shape& y, bool winograd) {
+bool pays(const Shape& x, const Shape& y, bool winograd, int threads) {
   const int64_t cells = y[0] * y[1] * y[2];
   return cells >= kFewestCells && !(winograd && cells > kMostCells) &&
+         !(threads == 1 && cells > kMostCellsAlone) &&
          x.elements() <= int64_t{std::numeric_limits<int32_t>::max()};
 }
 
@@ -147,23 +151,23 @@ class TilesKernel : public Kernel {
  public:
   explicit TilesKernel(const KernelQuery& query)
       : body_(*find_conv_body(query.node).body),
+        threads_(query.threads),
         winograd_(static_cast<bool>(accepts_winograd(query))),
         direct_(sizes_known(body_) ? nullptr
                 : winograd_        ? prepare_winograd(query)
-                                   : prepare_onednn_conv(query)) {
-    pack(*body_.weights());
-  }
+                                   : prepare_onednn_conv(query)) {}
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
-    if (!pays(sizes.in[static_cast<size_t>(body_.x)], sizes.out[0], winograd_))
+    if (!pays(sizes.in[static_cast<size_t>(body_.x)], sizes.out[0], winograd_, threads_))
       return direct_ ? direct_->bind(sizes) : nullptr;
+    std::call_once(once_, [&] { pack(*body_.weights()); });
     return std::make_unique<BoundTiles>(body_, *product_steps(body_),
                                         conv_window(*body_.conv, body_.weights()->shape()), sizes,
                                         *packed_);
   }
 
  private:
-  void pack(const Tensor& weights) {
+  void pack(const Tensor& weights) const {
     const Shape& w = weights.shape();
     const int64_t outs = w[0], ins = w[1], taps = w[2] * w[3], padded = cpu::window_depth(ins);
     const int64_t depth = taps * padded, width = cpu::gemm_panel_columns(Isa::amx);
@@ -187,9 +191,11 @@ class TilesKernel : public Kernel {
   }
 
   ConvBody body_;
+  int threads_;
   bool winograd_;
   std::unique_ptr<Kernel> direct_;  ///< for sizes where it is faster
-  std::unique_ptr<cpu::PageMemory> packed_;
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<cpu::PageMemory> packed_;
 };
 
 Verdict accepts(const KernelQuery& query) {
@@ -209,7 +215,7 @@ Verdict accepts(const KernelQuery& query) {
   // Open sizes are judged when they are bound.
   if (!sizes_known(body)) return accepts_onednn_conv(query);
   const bool fast = pays(*body.conv->in[0]->type.static_shape(), *body.out_type().static_shape(),
-                         static_cast<bool>(accepts_winograd(query)));
+                         static_cast<bool>(accepts_winograd(query)), query.threads);
   return fast ? yes() : no("the direct way is faster");
 }
 
