@@ -66,8 +66,10 @@ std::map<DevicePointer, StandIn::Block>::iterator StandIn::block_of(DevicePointe
   return address < found->first + std::max<size_t>(found->second.bytes, 1) ? found : blocks_.end();
 }
 
+/// Addresses come again: where device memory was freed, the host may have put its own.
 bool StandIn::on_device(const void* address) {
-  return block_of(reinterpret_cast<DevicePointer>(address)) != blocks_.end();
+  const auto found = block_of(reinterpret_cast<DevicePointer>(address));
+  return found != blocks_.end() && !found->second.freed;
 }
 
 bool StandIn::is_pinned(const void* address) const {

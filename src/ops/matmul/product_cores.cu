@@ -2,6 +2,8 @@
 // types, with sums in float. A block makes 128 x 128 results, eight warps 64 x 32 each, from slices
 // of depth 32 in shared memory. B lies turned there, so that of both operands two neighbours along
 // the depth are one word, as the instruction takes them. Bound by arithmetic for large sizes.
+//
+// Compiled with: product.cu before it, for A_TYPE f16 or bf16.
 
 #include "mma.cuh"
 
