@@ -48,7 +48,7 @@ struct Policy {
   int max_looks = 128;
   int max_victims = 256;
   int max_spared = 128;
-  int max_wasted = 128;
+  int max_wasted = 64;
 };
 
 /// The policy of a name: fifo, priority, fair, las or default.
