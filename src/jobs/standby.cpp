@@ -220,7 +220,9 @@ int begin(const Bond& bond, const std::array<int, most_descriptors>& files) {
   int error = 0;
   if (read(bond.link, &error, sizeof error) != sizeof error) return ESRCH;
   if (error != 0) return error;
-  if (!record(files[2], bond.job)) return EIO;
+  // A full disk is said as such: the job is tried again then.
+  errno = EIO;
+  if (!record(files[2], bond.job)) return errno == ENOSPC ? ENOSPC : EIO;
   const std::array<int, 3> handed = {files[0], files[3], files[4]};
   if (!send_descriptors(bond.link, handed.data(), handed.size())) return ESRCH;
   if (read(bond.failed, &error, sizeof error) == sizeof error) return error;
