@@ -6,6 +6,8 @@
 #include "api/compile.h"
 #include "autodiff/autodiff.h"
 #include "base/file.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/reduce/reduce.h"
 #include "row_agreement.h"
 #include "runtime/session.h"
 
@@ -46,6 +48,33 @@ TEST(CustomOperators, RunOnTheCpuAndOnTheDevice) {
         const double wanted = v > 0.25 ? v - 0.25 : v < -0.25 ? v + 0.25 : 0;
         ASSERT_NEAR(got.to_double(i), wanted, 1e-6) << i;
       }
+    }
+  }
+}
+
+TEST(CustomOperators, AreDifferentiatedByTheOperatorTheyName) {
+  if (!custom_spec("Shrink")) {
+    add_custom_op(spec("ShrinkGradient", "soft_shrink_gradient", {"x", "dy"}));
+    CustomSpec shrink = spec("Shrink", "soft_shrink", {"x"});
+    shrink.gradient = "ShrinkGradient";
+    add_custom_op(shrink);
+  }
+  for (const bool device : {false, true}) {
+    auto graph = std::make_unique<Graph>();
+    Value* x = graph->add_input(Type::tensor(DType::f32, Dims{64}), "x");
+    Value* y = graph->add(Custom{"Shrink", {0.25f}}, {x});
+    Value* loss = graph->add(ReduceSum{.keepdims = false}, {graph->add(Mul{}, {y, y})});
+    graph->outputs = append_gradients(*graph, loss, Values{x});
+    CompileOptions options;
+    if (device) options.backend = test_backend();
+    Session session(compile(std::move(graph), options).plan);
+    const Tensor given = sample<float>({64}, 2);
+    const std::vector<Datum> inputs{given};
+    const Tensor got = session.run(inputs)[0].tensor;
+    for (int64_t i = 0; i < 64; ++i) {
+      const double v = given.to_double(i);
+      const double shrunk = v > 0.25 ? v - 0.25 : v < -0.25 ? v + 0.25 : 0;
+      ASSERT_NEAR(got.to_double(i), 2 * shrunk, 1e-6) << i;  // of the sum of squares
     }
   }
 }
