@@ -42,6 +42,10 @@ template <typename Struct>
 constexpr auto dropout_flag() {
   return flag("dropout", &Struct::dropout, "share of elements dropped in training", 0, 0.99);
 }
+template <typename Struct>
+constexpr auto scale_flag() {
+  return flag("scale", &Struct::scale, "factor on all channels", 0.02, 4);
+}
 
 /// Layers of ReLU over the flattened input.
 struct Mlp {
@@ -72,10 +76,11 @@ struct LeNet {
 
 struct AlexNet {
   InputSize input = {3, 224, 224};
+  double scale = 1;
   double dropout = 0.5;
   int64_t classes = 1000;
-  static constexpr auto flags =
-      std::tuple{image_flag<AlexNet>(), dropout_flag<AlexNet>(), classes_flag<AlexNet>()};
+  static constexpr auto flags = std::tuple{image_flag<AlexNet>(), scale_flag<AlexNet>(),
+                                           dropout_flag<AlexNet>(), classes_flag<AlexNet>()};
   Network build(uint64_t seed = 0) const;
 };
 
@@ -96,10 +101,11 @@ struct Vgg {
 /// Inception blocks with batch norm, without auxiliary heads.
 struct GoogLeNet {
   InputSize input = {3, 224, 224};
+  double scale = 1;
   double dropout = 0.2;
   int64_t classes = 1000;
-  static constexpr auto flags =
-      std::tuple{image_flag<GoogLeNet>(), dropout_flag<GoogLeNet>(), classes_flag<GoogLeNet>()};
+  static constexpr auto flags = std::tuple{image_flag<GoogLeNet>(), scale_flag<GoogLeNet>(),
+                                           dropout_flag<GoogLeNet>(), classes_flag<GoogLeNet>()};
   Network build(uint64_t seed = 0) const;
 };
 
@@ -108,9 +114,11 @@ struct ResNet {
   int64_t depth = 18;  ///< 18, 34 or 50
   InputSize input = {3, 224, 224};
   int64_t width = 64;
+  bool zero_residual = false;  ///< blocks start as their shortcuts: the last norm's scale is 0
   int64_t classes = 1000;
   static constexpr auto flags = std::tuple{
       image_flag<ResNet>(), flag("width", &ResNet::width, "channels of the first stage", 1, 4096),
+      flag("zero-residual", &ResNet::zero_residual, "blocks start as their shortcuts"),
       classes_flag<ResNet>()};
   Network build(uint64_t seed = 0) const;
 };
@@ -120,9 +128,8 @@ struct MobileNet {
   double scale = 1;
   double dropout = 0.2;
   int64_t classes = 1000;
-  static constexpr auto flags = std::tuple{
-      image_flag<MobileNet>(), flag("scale", &MobileNet::scale, "factor on all channels", 0.1, 4),
-      dropout_flag<MobileNet>(), classes_flag<MobileNet>()};
+  static constexpr auto flags = std::tuple{image_flag<MobileNet>(), scale_flag<MobileNet>(),
+                                           dropout_flag<MobileNet>(), classes_flag<MobileNet>()};
   Network build(uint64_t seed = 0) const;
 };
 
@@ -132,8 +139,7 @@ struct EfficientNet {
   double dropout = 0.2;
   int64_t classes = 1000;
   static constexpr auto flags =
-      std::tuple{image_flag<EfficientNet>(),
-                 flag("scale", &EfficientNet::scale, "factor on all channels", 0.1, 4),
+      std::tuple{image_flag<EfficientNet>(), scale_flag<EfficientNet>(),
                  dropout_flag<EfficientNet>(), classes_flag<EfficientNet>()};
   Network build(uint64_t seed = 0) const;
 };

@@ -196,15 +196,6 @@ double by_gradient(const Trained& trained) {
   return out;
 }
 
-/// Plain loops take minutes for the wide layers that these two have at any size of the image.
-std::vector<Small> quick_networks() {
-  std::vector<Small> out;
-  for (const Small& small : small_networks())
-    if (std::string(small.name) != "alexnet" && std::string(small.name) != "googlenet")
-      out.push_back(small);
-  return out;
-}
-
 class NetworkGradients : public testing::TestWithParam<Small> {};
 
 TEST_P(NetworkGradients, AgreeWithTheDifferenceAlongADirection) {
@@ -223,7 +214,7 @@ TEST_P(NetworkGradients, AgreeWithTheDifferenceAlongADirection) {
   FAIL() << "every step crosses a kink";
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, NetworkGradients, testing::ValuesIn(quick_networks()),
+INSTANTIATE_TEST_SUITE_P(Recipes, NetworkGradients, testing::ValuesIn(small_networks()),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "nn/parts.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dais::nn {
 
@@ -23,6 +24,10 @@ Network finish(Network net, const char* task, Value logits) {
   net.note("dais.task", task);
   net.output("logits", logits);
   return net;
+}
+
+int64_t channels_by(int64_t channels, double scale) {
+  return std::max<int64_t>(1, std::llround(static_cast<double>(channels) * scale));
 }
 
 int64_t scaled_channels(int64_t channels, double scale) {

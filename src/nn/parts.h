@@ -27,6 +27,9 @@ Network finish(Network net, const char* task, Value logits);
 /// The multiple of 8 nearest to channels * scale, and not below nine tenths of it.
 int64_t scaled_channels(int64_t channels, double scale);
 
+/// channels * scale to the nearest whole number, at least 1.
+int64_t channels_by(int64_t channels, double scale);
+
 /// "base.0", "base.1", ...: names of layers that stand in a row.
 inline std::string numbered(const std::string& base, size_t number) {
   return base + "." + std::to_string(number);

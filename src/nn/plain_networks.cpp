@@ -34,18 +34,19 @@ Network AlexNet::build(uint64_t seed) const {
   check_flags(*this);
   require_image(input, 63);
   Network net("alexnet", seed);
+  const auto part = [this](int64_t channels) { return channels_by(channels, scale); };
   const PoolOptions pool{.kernel = 3, .stride = 2};
   Value x = image_input(net, input);
-  x = relu(conv(x, 64, {.kernel = 11, .stride = 4, .padding = 2, .name = "features.0"}));
+  x = relu(conv(x, part(64), {.kernel = 11, .stride = 4, .padding = 2, .name = "features.0"}));
   x = max_pool(x, pool);
-  x = relu(conv(x, 192, {.kernel = 5, .padding = 2, .name = "features.3"}));
+  x = relu(conv(x, part(192), {.kernel = 5, .padding = 2, .name = "features.3"}));
   x = max_pool(x, pool);
-  x = relu(conv(x, 384, {.padding = 1, .name = "features.6"}));
-  x = relu(conv(x, 256, {.padding = 1, .name = "features.8"}));
-  x = relu(conv(x, 256, {.padding = 1, .name = "features.10"}));
+  x = relu(conv(x, part(384), {.padding = 1, .name = "features.6"}));
+  x = relu(conv(x, part(256), {.padding = 1, .name = "features.8"}));
+  x = relu(conv(x, part(256), {.padding = 1, .name = "features.10"}));
   x = flatten(max_pool(x, pool));
-  x = relu(linear(nn::dropout(x, dropout), 4096, {.name = "classifier.1"}));
-  x = relu(linear(nn::dropout(x, dropout), 4096, {.name = "classifier.4"}));
+  x = relu(linear(nn::dropout(x, dropout), part(4096), {.name = "classifier.1"}));
+  x = relu(linear(nn::dropout(x, dropout), part(4096), {.name = "classifier.4"}));
   return finish(std::move(net), "classification", linear(x, classes, {.name = "classifier.6"}));
 }
 

@@ -4,11 +4,11 @@ namespace dais::nn {
 namespace {
 
 Value unit(Value x, int64_t channels, int64_t kernel, int64_t stride, const char* conv,
-           const char* norm) {
+           const char* norm, double scale = 1) {
   return conv_norm(
       x, channels,
       {.conv = {.kernel = kernel, .stride = stride, .padding = kernel / 2, .name = conv},
-       .norm = {.name = norm}});
+       .norm = {.scale = scale, .name = norm}});
 }
 
 Value shortcut(Value x, int64_t channels, int64_t stride) {
@@ -16,17 +16,18 @@ Value shortcut(Value x, int64_t channels, int64_t stride) {
   return unit(x, channels, 1, stride, "downsample.0", "downsample.1");
 }
 
-Value basic_block(Value x, int64_t width, int64_t stride) {
+/// `last` is what the scale of the last norm starts from.
+Value basic_block(Value x, int64_t width, int64_t stride, double last) {
   Value y = relu(unit(x, width, 3, stride, "conv1", "bn1"));
-  y = unit(y, width, 3, 1, "conv2", "bn2");
+  y = unit(y, width, 3, 1, "conv2", "bn2", last);
   return relu(y + shortcut(x, width, stride));
 }
 
 /// Narrow, 3x3, wide: the stride is that of the 3x3.
-Value bottleneck(Value x, int64_t width, int64_t stride) {
+Value bottleneck(Value x, int64_t width, int64_t stride, double last) {
   Value y = relu(unit(x, width, 1, 1, "conv1", "bn1"));
   y = relu(unit(y, width, 3, stride, "conv2", "bn2"));
-  y = unit(y, 4 * width, 1, 1, "conv3", "bn3");
+  y = unit(y, 4 * width, 1, 1, "conv3", "bn3", last);
   return relu(y + shortcut(x, 4 * width, stride));
 }
 
@@ -40,6 +41,7 @@ Network ResNet::build(uint64_t seed) const {
       depth == 18 ? std::vector<int64_t>{2, 2, 2, 2} : std::vector<int64_t>{3, 4, 6, 3};
   Network net("resnet" + std::to_string(depth), seed);
   const bool small = is_small(input);
+  const double last = zero_residual ? 0 : 1;
   Value x = image_input(net, input);
   x = relu(unit(x, width, small ? 3 : 7, small ? 1 : 2, "conv1", "bn1"));
   if (!small) x = max_pool(x, {.kernel = 3, .stride = 2, .padding = 1});
@@ -47,8 +49,8 @@ Network ResNet::build(uint64_t seed) const {
     for (int64_t i = 0; i < repeats[stage]; ++i) {
       const Scope scope(net, "layer" + std::to_string(stage + 1) + "." + std::to_string(i));
       const int64_t stride = stage > 0 && i == 0 ? 2 : 1;
-      x = depth == 50 ? bottleneck(x, width << stage, stride)
-                      : basic_block(x, width << stage, stride);
+      x = depth == 50 ? bottleneck(x, width << stage, stride, last)
+                      : basic_block(x, width << stage, stride, last);
     }
   }
   return finish(std::move(net), "classification",

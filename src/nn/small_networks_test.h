@@ -24,10 +24,10 @@ inline const std::vector<Small>& small_networks() {
   static const std::vector<Small> all{
       {"mlp", {{"hidden", "16"}}},
       {"lenet5", {}},
-      {"alexnet", {{"input", "3x63x63"}, {"classes", "5"}}},
+      {"alexnet", {{"input", "3x63x63"}, {"scale", "0.05"}, {"classes", "5"}}},
       {"vgg11", {{"input", "3x32x32"}, {"width", "4"}, {"classes", "5"}}},
       {"vgg16", {{"input", "3x32x32"}, {"width", "4"}, {"batch-norm", "true"}}},
-      {"googlenet", {{"input", "3x32x32"}, {"classes", "5"}}},
+      {"googlenet", {{"input", "3x32x32"}, {"scale", "0.1"}, {"classes", "5"}}},
       {"resnet18", {{"input", "3x32x32"}, {"width", "8"}, {"classes", "5"}}},
       {"resnet34", {{"input", "1x72x72"}, {"width", "4"}, {"classes", "5"}}},
       {"resnet50", {{"input", "3x32x32"}, {"width", "4"}, {"classes", "5"}}},
