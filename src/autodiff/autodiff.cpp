@@ -125,9 +125,24 @@ class Sweep {
     Node* last = graph_.nodes().back().get();
     const ControlGradient control = control_gradient(*node.op);
     const Values dx = control ? control(graph_, node, dy) : node.op->gradient(graph_, node, dy);
+    check_complete(node, dy, dx);
     for (size_t i = 0; i < std::min(dx.size(), node.in.size()); ++i) add(node.in[i], dx[i]);
     for (Node* made = graph_.next(*last); made; made = graph_.next(*made))
       if (made->name.empty() && !node.name.empty()) made->name = node.name + "/gradient";
+  }
+
+  /// A rule that leaves out an input it cannot differentiate by must not pass for one that found
+  /// no dependence. With a result that nobody uses, that may well be so.
+  void check_complete(const Node& node, const Values& dy, const Values& dx) const {
+    if (node.op->gradient == zero_gradient) return;
+    for (size_t i = 0; i < dy.size(); ++i)
+      if (!dy[i] && carries_gradient(node.outs[i])) return;
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if (node.in[i] && active_.contains(node.in[i]) && (i >= dx.size() || !dx[i]))
+        throw Error(Code::unsupported,
+                    node.where() + " has no gradient by its input " + std::to_string(i) + " ('" +
+                        node.in[i]->name + "')",
+                    graph_.name, "Keep what is to be trained out of it");
   }
 
   /// Rules give the gradients of all inputs; those that nobody asked for go.

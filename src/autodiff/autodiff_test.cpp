@@ -11,6 +11,7 @@
 #include "ops/custom/custom.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/hardmax/hardmax.h"
+#include "ops/loss/loss.h"
 #include "ops/reduce/reduce.h"
 
 namespace dais {
@@ -74,6 +75,23 @@ TEST(Autodiff, SumsTheGradientsOfAllUses) {
   const std::vector<Datum> in{Tensor::of<float>(Shape{2}, {3, -1}),
                               Tensor::of<float>(Shape{2}, {0, 0})};
   EXPECT_TRUE(evaluate(graph, in)[0].tensor.identical(Tensor::of<float>(Shape{2}, {7, -1})));
+}
+
+/// The class weights of a loss have no rule: silence would pass for "does not depend".
+TEST(Autodiff, NamesAnInputThatItsRuleLeavesOut) {
+  Graph graph;
+  Value* scores = graph.add_input(Type::tensor(DType::f32, Dims{4, 3}), "scores");
+  Value* target = graph.add_input(Type::tensor(DType::i64, Dims{4}), "target");
+  Value* weight = graph.add_input(Type::tensor(DType::f32, Dims{3}), "weight");
+  Value* loss = graph.add(NegativeLogLikelihoodLoss{}, {scores, target, weight});
+  EXPECT_NE(append_gradients(graph, loss, std::span(&scores, 1))[0], nullptr);
+  try {
+    append_gradients(graph, loss, std::span(&weight, 1));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("input 2 ('weight')"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Autodiff, NamesEveryNodeWithoutGradient) {
