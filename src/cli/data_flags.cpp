@@ -11,31 +11,6 @@ namespace {
 constexpr const char* kData = "Data";
 constexpr const char* kAugment = "Augmentation";
 
-/// "32x48" or "32": height and width.
-std::pair<int64_t, int64_t> parse_size(const std::string& text, const char* flag) {
-  const auto cross = text.find('x');
-  try {
-    size_t used = 0;
-    const int64_t height = std::stoll(text, &used);
-    const int64_t width = cross == std::string::npos ? height : std::stoll(text.substr(cross + 1));
-    if (height > 0 && width > 0 &&
-        (cross == std::string::npos ? used == text.size() : used == cross))
-      return {height, width};
-  } catch (const std::logic_error&) {
-  }
-  throw Error(Code::invalid_argument, "'" + text + "' is no size", flag,
-              "Write it as HEIGHTxWIDTH, for example 32x32");
-}
-
-template <typename Enum>
-Enum choice(const std::string& text, const std::vector<std::string>& names, const char* flag) {
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found != names.end()) return static_cast<Enum>(found - names.begin());
-  std::string all;
-  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
-  throw Error(Code::invalid_argument, "'" + text + "' is not known", flag, "Use one of " + all);
-}
-
 /// Mean and deviation of each channel or column over some samples, after scaling.
 void measure(const data::Dataset& dataset, data::Normalise& normalise) {
   constexpr int64_t kSamples = 2000;
@@ -69,52 +44,16 @@ void measure(const data::Dataset& dataset, data::Normalise& normalise) {
 
 }  // namespace
 
-data::OpenOptions DataFlags::open_options() const {
-  data::OpenOptions out = open;
-  if (!image_size.empty())
-    std::tie(out.image.height, out.image.width) = parse_size(image_size, "--image-size");
-  out.image.resize =
-      choice<data::Resize>(resize, {"squash", "crop", "fill", "half-crop"}, "--resize");
-  out.text.tokens =
-      choice<data::Tokens>(tokens, {"byte", "character", "sentencepiece"}, "--tokens");
-  out.audio.feature =
-      choice<data::AudioFeature>(feature, {"spectrogram", "mel", "mfcc"}, "--feature");
-  return out;
-}
-
 void add_data_flags(CLI::App& command, DataFlags& f) {
   const auto option = [&](const char* name, auto& target, const char* help) {
     return command.add_option(name, target, help)->group(kData);
   };
   option("--data", f.data, "Folder or file with the samples");
-  option("--format", f.open.format, "Format of the data; found by looking when left out");
-  option("--part", f.open.part, "Part of data that hold several: train or test");
-  option("--image-size", f.image_size, "Size of images, HEIGHTxWIDTH");
-  option("--channels", f.open.image.channels, "1 gray, 3 colour; 0: as the files")
-      ->check(CLI::IsMember({0, 1, 3}));
-  option("--resize", f.resize, "How images get their size: squash, crop, fill or half-crop")
-      ->capture_default_str();
-  option("--labels", f.open.labels, "File with one class name a line");
-  option("--root", f.open.root, "Folder that listed paths are relative to");
-  option("--label-column", f.open.table.label, "Column of a table that is the target");
-  option("--regression", f.open.table.regression, "The target is a number (1), a class (0)");
-  option("--tokens", f.tokens, "Tokens of texts: byte, character or sentencepiece")
-      ->capture_default_str();
-  option("--tokens-model", f.open.text.model, "SentencePiece model");
-  option("--window", f.open.text.window, "Tokens of one sample of text")->capture_default_str();
-  option("--window-stride", f.open.text.stride, "Tokens from one sample to the next");
-  option("--feature", f.feature, "Features of sound: spectrogram, mel or mfcc")
-      ->capture_default_str();
-  option("--sample-rate", f.open.audio.sample_rate, "Samples a second of sound");
-  option("--window-ms", f.open.audio.window_ms, "Length of a frame of sound")
-      ->capture_default_str();
-  option("--hop-ms", f.open.audio.hop_ms, "Time from frame to frame")->capture_default_str();
-  option("--fft", f.open.audio.fft, "Points of the Fourier transform");
-  option("--mels", f.open.audio.mels, "Mel bands")->capture_default_str();
   option("--batch", f.loader.batch, "Samples of a batch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   option("--workers", f.loader.workers, "Threads that decode ahead; -1: chosen");
+  f.source.add(command);
 }
 
 void add_loader_flags(CLI::App& command, DataFlags& f) {
@@ -157,12 +96,15 @@ void add_loader_flags(CLI::App& command, DataFlags& f) {
 DataParts open_parts(const DataFlags& flags, uint64_t seed) {
   if (flags.data.empty())
     throw Error(Code::invalid_argument, "there are no data to train on", "", "Give --data PATH");
-  const data::OpenOptions options = flags.open_options();
+  const data::OpenOptions options = flags.source.options();
   DataParts out;
   out.training = data::open_dataset(flags.data, options);
   data::OpenOptions other = options;
   // Vocabulary and classes are those of the training data.
-  other.text.vocabulary = out.training->description().classes;
+  const data::Description& about = out.training->description();
+  other.text.vocabulary = about.classes;
+  if (about.task == data::Task::transcription && !about.classes.empty())
+    other.text.vocabulary.erase(other.text.vocabulary.begin());  // the blank
   if (!flags.validation.empty()) {
     if (flags.validation == flags.data) other.part = "test";
     out.validation = data::open_dataset(flags.validation, other);
@@ -216,6 +158,12 @@ data::LoaderOptions validation_loader(const data::LoaderOptions& training) {
   out.shuffle = false;
   out.last = data::LastBatch::keep;
   return out;
+}
+
+void fit_features(data::LoaderOptions& options, const Graph& network) {
+  const Type& input = network.inputs.at(0)->type;
+  const bool image = input.ranked() && input.shape->size() == 4;
+  options.features = image ? data::FeatureLayout::image : data::FeatureLayout::time_major;
 }
 
 }  // namespace dais::cli

@@ -1,7 +1,9 @@
 #pragma once
 
 #include "cli/command.h"
+#include "cli/source_flags.h"
 #include "data/loader.h"
+#include "ir/graph.h"
 
 namespace dais::cli {
 
@@ -9,19 +11,16 @@ namespace dais::cli {
 struct DataFlags {
   std::string data, validation;
   double validation_share = 0;
-  data::OpenOptions open;
+  SourceFlags source;
   data::LoaderOptions loader;
-  std::string image_size, crop, resize = "squash", tokens = "character", feature = "mel";
+  std::string crop;
   std::vector<float> mean, deviation;
   bool standardise = false;
   std::vector<double> colour;
   int64_t cache_mb = 0;
-
-  /// The options with texts turned into values. Throws `invalid_argument` naming the flag.
-  data::OpenOptions open_options() const;
 };
 
-/// Flags about the data themselves: --data, --format, --image-size, …
+/// Flags about the data themselves: --data, --batch and those of SourceFlags.
 void add_data_flags(CLI::App& command, DataFlags& flags);
 /// Flags about batches and augmentation, for training.
 void add_loader_flags(CLI::App& command, DataFlags& flags);
@@ -38,5 +37,7 @@ DataParts open_parts(const DataFlags& flags, uint64_t seed);
 data::LoaderOptions training_loader(const DataFlags& flags, const data::Dataset& dataset,
                                     uint64_t seed);
 data::LoaderOptions validation_loader(const data::LoaderOptions& training);
+/// Lays features of sound out as the network's input wants them.
+void fit_features(data::LoaderOptions& options, const Graph& network);
 
 }  // namespace dais::cli

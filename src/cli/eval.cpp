@@ -23,6 +23,7 @@ void run(const Options& options) {
   onnx::Model model = load_choice(options.choice);
   const auto dataset = data::open_dataset(options.data.data, data_options(model, options.data));
   data::LoaderOptions how = validation_loader(training_loader(options.data, *dataset, 0));
+  fit_features(how, *model.graph);
   how.normalise = stored_normalise(model, how.normalise);
   data::Loader loader(dataset, how);
   train::LossOptions loss;

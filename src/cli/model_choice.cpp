@@ -74,8 +74,14 @@ onnx::Model load_choice(const ModelChoice& choice) {
 }
 
 data::OpenOptions data_options(const onnx::Model& model, const DataFlags& flags) {
-  data::OpenOptions out = flags.open_options();
+  data::OpenOptions out = flags.source.options();
   if (model.graph->inputs.empty()) return out;
+  // Tokens are those of the training; the first of a transcript's is the blank.
+  out.text.vocabulary = stored_classes(model);
+  const auto task = model.metadata.find("dais.task");
+  if (task != model.metadata.end() && task->second == "transcription" &&
+      !out.text.vocabulary.empty())
+    out.text.vocabulary.erase(out.text.vocabulary.begin());
   const Type& input = model.graph->inputs[0]->type;
   const bool image = input.ranked() && input.shape->size() == 4;
   if (!image) return out;

@@ -47,15 +47,16 @@ void SourceFlags::add(CLI::App& command) {
   command.add_option("--input-key", open.input_key, "Array of an npz that is the input");
   command.add_option("--target-key", open.target_key, "Array of an npz that is the target");
   command.add_option("--image-size,--size", size, "HEIGHTxWIDTH that images become")->group(images);
-  command.add_option("--channels", open.image.channels, "1 gray or 3 colour")
-      ->check(CLI::IsMember({1, 3}))
+  command.add_option("--channels", open.image.channels, "1 gray, 3 colour; 0: as the files")
+      ->check(CLI::IsMember({0, 1, 3}))
       ->group(images);
   command.add_option("--resize", resize, "squash, crop, fill or half-crop")->group(images);
   command
       .add_option("--background", open.image.background,
                   "Gray level behind transparent pixels and beside 'fill'")
       ->group(images);
-  command.add_option("--classes", open.boxes.classes, "Classes of boxes to keep, in this order")
+  command
+      .add_option("--box-classes", open.boxes.classes, "Classes of boxes to keep, in this order")
       ->delimiter(',')
       ->group(images);
   command.add_option("--min-box", open.boxes.min_pixels, "Boxes with a smaller side are left out")
@@ -91,9 +92,7 @@ void SourceFlags::add(CLI::App& command) {
   command.add_option("--header", open.table.header, "1: the first row is a header, 0: it is none")
       ->check(CLI::IsMember({0, 1}))
       ->group(tables);
-  command
-      .add_flag_callback(
-          "--regression", [this] { open.table.regression = 1; }, "Predict a number, no class")
+  command.add_flag("--regression", open.table.regression, "Predict a number, no class")
       ->group(tables);
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr double kMatched = 0.5;
 
 std::string name_of(int64_t token, const std::vector<std::string>& classes) {
-  const auto at = static_cast<size_t>(token - 1);
+  const auto at = static_cast<size_t>(token);
   return at < classes.size() ? classes[at] : "?";
 }
 

@@ -6,7 +6,7 @@
 namespace dais::train {
 
 /// The text of the best path through CTC scores [N, T, C]: the best token of each frame, repeats
-/// merged, blanks (token 0) dropped. Token k is called classes[k - 1].
+/// merged, blanks (token 0) dropped. Token k is called classes[k].
 std::string decode_transcript(const Tensor& scores, int64_t sample, int64_t frames,
                               const std::vector<std::string>& classes);
 /// The text of target tokens.

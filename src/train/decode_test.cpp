@@ -6,7 +6,7 @@ namespace dais::train {
 namespace {
 
 TEST(Decode, BestPathMergesRepeatsAndDropsBlanks) {
-  const std::vector<std::string> classes{"a", "b"};
+  const std::vector<std::string> classes{"<blank>", "a", "b"};
   // Frames: a a blank a b b; the second sample is blank throughout.
   const int64_t path[] = {1, 1, 0, 1, 2, 2};
   Tensor scores(DType::f32, {2, 6, 3});
