@@ -45,6 +45,7 @@ inline Batch image_batch(const nlohmann::json& golden, uint64_t step) {
   const int64_t batch = golden["batch"], classes = golden["classes"];
   const std::vector<int64_t> size = golden["input"];
   Batch out{Tensor(DType::f32, {batch, size[0], size[1], size[2]}), Tensor(DType::i64, {batch})};
+  const float share = golden.value("noise", 1.0f);
   const Draws draws(2 * step), noise(2 * step + 1);
   const int64_t pixels = size[0] * size[1] * size[2];
   for (int64_t b = 0; b < batch; ++b) {
@@ -56,7 +57,7 @@ inline Batch image_batch(const nlohmann::json& golden, uint64_t step) {
     for (int64_t i = 0; i < pixels; ++i)
       out.input.storage<float>()[b * pixels + i] =
           2 * (pattern.centred(static_cast<uint64_t>(i)) +
-               noise.centred(static_cast<uint64_t>(b * pixels + i)));
+               share * noise.centred(static_cast<uint64_t>(b * pixels + i)));
   }
   return out;
 }
