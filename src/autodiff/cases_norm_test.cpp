@@ -1,4 +1,5 @@
 #include "autodiff/gradient_case.h"
+#include "ops/all_reduce/all_reduce.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/norm.h"
 #include "ops/random/random.h"
@@ -77,6 +78,7 @@ void norm_cases(GradientCases& cases) {
     cases.add(Softmax{.axis = axis}, {batched({2, 3, 2})});
     cases.add(LogSoftmax{.axis = axis}, {batched({2, 3, 2})});
   }
+  cases.add(AllReduce{}, {batched({4, 3})});
   losses<NegativeLogLikelihoodLoss>(cases, batched({4, 3}), batched({2, 3, 3}));
   losses<SoftmaxCrossEntropyLoss>(cases, batched({4, 3}), batched({2, 3, 3}));
   cases.add(SoftmaxCrossEntropyLoss{},

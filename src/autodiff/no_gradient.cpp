@@ -85,7 +85,7 @@ const std::initializer_list<Reason> kReasons = {
       "sequence_construct", "sequence_erase", "sequence_insert", "sequence_map",
       "split_to_sequence"}},
     {kSampled, {"deform_conv", "grid_sample", "max_roi_pool", "roi_align"}},
-    {kLate, {"fused"}},
+    {kLate, {"all_reduce_finish", "all_reduce_start", "fused"}},
     {kBits, {"bit_cast"}},
 };
 

@@ -1,9 +1,11 @@
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/ranks.h"
 #include "cli/command.h"
 #include "cli/data_flags.h"
 #include "cli/train_flags.h"
@@ -11,6 +13,7 @@
 #include "cli/yaml_flags.h"
 #include "onnx/exporter.h"
 #include "train/gradient_check.h"
+#include "train/mpi_ranks.h"
 #include "train/plot.h"
 
 namespace dais::cli {
@@ -25,13 +28,13 @@ std::atomic<bool> stop_asked{false};
 
 void ask_to_stop(int) { stop_asked.store(true); }
 
-/// SIGTERM and SIGINT ask the training to write a checkpoint and end; a second one ends at once.
+/// SIGTERM, SIGINT and (from the ranks' launcher) SIGUSR1 ask the training to write a checkpoint
+/// and end; a second one ends at once.
 void listen_for_signals() {
   struct sigaction action {};
   action.sa_handler = ask_to_stop;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) ::sigaction(signal, &action, nullptr);
 }
 
 void plot_rate(const TrainFlags& flags) {
@@ -92,7 +95,8 @@ void start_folder(const CLI::App& command, const TrainFlags& flags, const onnx::
                 "Use --resume " + folder.string() + ", or another --out");
   fs::create_directories(folder);
   onnx::save_model(model, folder / "model.onnx");
-  std::string text = yaml_of(command, {"model", "out", "resume", "config", "json", "data", "val"});
+  std::string text =
+      yaml_of(command, {"model", "out", "resume", "config", "json", "data", "val", "ranks"});
   // A resumed run may start in another folder.
   text += "data: " + json(fs::absolute(flags.data.data).string()).dump() + "\n";
   if (!flags.data.validation.empty())
@@ -105,6 +109,7 @@ int check_gradients(const onnx::Model& model, const TrainFlags& flags, const Dat
   constexpr int64_t kSamples = 4;
   constexpr double kLimit = 1e-5;
   data::LoaderOptions options = training_loader(flags.data, *parts.training, flags.seed);
+  fit_features(options, *model.graph);
   options.batch = std::min(options.batch, kSamples);
   data::Loader loader(parts.training, options);
   train::StepOptions step = flags.training(parts.training->description().task).step;
@@ -125,9 +130,38 @@ int check_gradients(const onnx::Model& model, const TrainFlags& flags, const Dat
   return found.worst < kLimit ? 0 : 1;
 }
 
+/// This process' command line, for ranks that are to do the same.
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> out;
+  for (std::string word; std::getline(file, word, '\0');) out.push_back(word);
+  out.at(0) = fs::read_symlink("/proc/self/exe").string();
+  return out;
+}
+
+/// The loader's part of a batch that all ranks share.
+void divide_batch(data::LoaderOptions& options) {
+  const RankGroup& group = rank_group();
+  options.rank = group.rank();
+  options.ranks = group.size();
+  if (options.batch % group.size() != 0)
+    throw Error(Code::invalid_argument,
+                std::to_string(group.size()) + " ranks cannot share a batch of " +
+                    std::to_string(options.batch),
+                "--batch", "Use a multiple of the ranks");
+  options.batch /= group.size();
+}
+
 void run(CLI::App& command, TrainFlags& flags, int& status) {
   if (!flags.config.empty()) apply_yaml(command, flags.config);
   use_folder(command, flags);
+  if (train::started_as_rank()) {
+    set_rank_group(train::open_mpi_ranks());
+  } else if (flags.ranks > 1) {
+    status = train::launch_ranks(flags.ranks, own_arguments());
+    return;
+  }
+  const bool leads = rank_group().rank() == 0;
   if (!flags.plot_rate.empty()) return plot_rate(flags);
   if (flags.model.empty() || (flags.out.empty() && !flags.check_gradients))
     throw Error(Code::invalid_argument, "train needs a model and a folder to work in", "",
@@ -142,24 +176,28 @@ void run(CLI::App& command, TrainFlags& flags, int& status) {
     status = check_gradients(model, flags, parts);
     return;
   }
-  const auto options = training_loader(flags.data, *parts.training, flags.seed);
+  auto options = training_loader(flags.data, *parts.training, flags.seed);
+  fit_features(options, *model.graph);
+  const auto whole = validation_loader(options);
+  divide_batch(options);
   data::Loader loader(parts.training, options);
   std::unique_ptr<data::Loader> validation;
-  if (parts.validation)
-    validation = std::make_unique<data::Loader>(parts.validation, validation_loader(options));
+  if (parts.validation) validation = std::make_unique<data::Loader>(parts.validation, whole);
   train::describe_data(model, loader);
   const train::TrainOptions training = flags.training(parts.training->description().task);
-  if (!resumes) start_folder(command, flags, model);
-  const auto reporter = make_train_reporter(flags.json);
+  if (!resumes && leads) start_folder(command, flags, model);
+  const auto reporter =
+      leads ? make_train_reporter(flags.json) : std::make_unique<train::Reporter>();
   try {
     const train::Summary summary =
         train::train(model, loader, validation.get(), training, *reporter, stop_asked);
-    print_summary(summary, flags.json);
-    if (summary.ending == train::Ending::stopped) status = kStopped;
+    if (leads) print_summary(summary, flags.json);
+    if (leads && summary.ending == train::Ending::stopped) status = kStopped;
   } catch (const train::Diverged& error) {
-    std::fprintf(stderr, "dais: %s\n", error.what());
-    status = kDiverged;
+    if (leads) std::fprintf(stderr, "dais: %s\n", error.what());
+    if (leads) status = kDiverged;
   }
+  set_rank_group(nullptr);  // leaves the job in order
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "cli/train_flags.h"
 
+#include "base/ranks.h"
+#include "base/threads.h"
 #include "cli/run_options.h"
 
 namespace dais::cli {
@@ -88,6 +90,10 @@ void add_loop_flags(CLI::App& command, TrainFlags& f) {
       ->group(kGroup);
   option("--accumulate", f.accumulate, "Batches whose mean gradient makes an update")
       ->check(CLI::PositiveNumber);
+  option("--ranks", f.ranks, "Processes that share each batch, over MPI")
+      ->check(CLI::Range(1, 1024));
+  command.add_flag("--sync-norms", f.sync_norms, "Batch norms by the batches of all ranks")
+      ->group(kGroup);
   option("--freeze", f.freeze, "Regular expression of tensors that stay as they are");
   option("--replace-head", f.replace_head, "Give the last linear layer so many classes");
   option("--keep", f.loop.keep, "Newest checkpoints kept")
@@ -130,9 +136,14 @@ train::TrainOptions TrainFlags::training(data::Task task) const {
   options.step.optimiser.kind = train::optimiser_from_name(optimiser);
   options.step.optimiser.check();
   options.step.freeze = freeze;
-  options.step.seed = seed;
+  // Each rank drops other elements.
+  options.step.seed = seed + static_cast<uint64_t>(rank_group().rank());
+  options.step.ranks = rank_group().size();
+  options.step.sync_norms = sync_norms;
   options.step.threads = threads;
   options.step.backend = open_device(device);
+  if (threads == 0 && options.step.ranks > 1)
+    options.step.threads = std::max(1, usable_cores() / options.step.ranks);
   options.step.precision = train::precision_from_name(precision);
   options.step.accumulate = accumulate;
   options.step.open_lengths = task == data::Task::transcription;

@@ -11,7 +11,8 @@ struct TrainFlags {
   DataFlags data;
   int64_t epochs = 10, updates = 0, replace_head = 0;
   uint64_t seed = 0;
-  int threads = 0, accumulate = 1;
+  int threads = 0, accumulate = 1, ranks = 1;
+  bool sync_norms = false;
   std::string device = "cpu";
   bool json = false;
   std::string loss, optimiser = "sgd", policy = "fixed", precision = "fp32";

@@ -230,7 +230,9 @@ std::string TrainingStep::find_not_finite(const data::Batch& batch, double rate,
   body_->fetch();
   const Body::Part& part = body_->main_;
   auto inputs = body_->inputs_of(part, batch, rate, update, false);
-  StepGraph built = build_step(body_->model_, body_->options_, batch,
+  StepOptions alone = body_->options_;
+  alone.ranks = 1;
+  StepGraph built = build_step(body_->model_, alone, batch,
                                body_->options_.accumulate > 1 ? StepPart::finish : StepPart::whole);
   for (size_t i = 0; i < built.states.size(); ++i)
     inputs[part.first_state + i] =

@@ -25,6 +25,8 @@ struct StepOptions {
   /// A device that the steps run on as far as it has kernels; null: the CPU. Weights and moments
   /// stay in its memory between steps.
   std::shared_ptr<Backend> backend = nullptr;
+  int ranks = 1;            ///< processes whose mean gradient makes an update (base/ranks.h)
+  bool sync_norms = false;  ///< batch norms take their statistics over the batches of all ranks
 };
 
 /// What one batch gave.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/autodiff.h"
+#include "ops/all_reduce/all_reduce.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/gradient.h"
 #include "train/decode.h"
@@ -67,12 +68,14 @@ class StepBuilder {
     g.outputs.push_back(loss);
     auto trained = gradients(loss);
     loss = g.outputs.back();
+    if (options_.ranks > 1) loss = g.add(AllReduce{}, {loss});
     const Values network(g.outputs.begin(),
                          g.outputs.begin() + static_cast<std::ptrdiff_t>(out_.results));
     size_t at = out_.results;
     for (StateEntry& entry : form_.statistics)
       if (entry.after) entry.after = g.outputs[at++];
     if (part_ != StepPart::whole) accumulate(trained);
+    if (options_.ranks > 1 && part_ != StepPart::gather) exchange(trained);
     update(trained, loss);
     finish(network, loss);
     return std::move(out_);
@@ -106,7 +109,7 @@ class StepBuilder {
                   "training needs a network of one input, this one has " +
                       std::to_string(network.inputs.size()),
                   network.name);
-    FormOptions options{options_.freeze, options_.seed,
+    FormOptions options{options_.freeze, options_.seed, options_.sync_norms && options_.ranks > 1,
                         sizes_of_batch(*network.inputs[0], sample_.input, options_.open_lengths)};
     form_ = training_form(model_, options);
     if (form_.parameters.empty())
@@ -166,6 +169,17 @@ class StepBuilder {
       sums_.push_back({name, before, after, std::move(zeros), {}});
       one.gradient = sum;
     }
+  }
+
+  /// Means over the ranks: begun as soon as a gradient is there, awaited when all are.
+  void exchange(std::vector<Trained>& trained) {
+    Graph& g = *out_.graph;
+    for (Trained& one : trained) {
+      DAIS_CHECK(one.gradient->producer());
+      Graph::InsertBefore place(g, g.next(*one.gradient->producer()));
+      one.gradient = g.add(AllReduceStart{}, {one.gradient}, one.name + ".exchange");
+    }
+    for (Trained& one : trained) one.gradient = g.add(AllReduceFinish{}, {one.gradient});
   }
 
   void update(const std::vector<Trained>& trained, Value* loss) {

@@ -30,6 +30,7 @@ std::string MachineFacts::difference(const MachineFacts& other) const {
     if (a != b) out += (out.empty() ? "" : "; ") + what + " " + a + " before, " + b + " now";
   };
   note("threads:", std::to_string(threads), std::to_string(other.threads));
+  note("ranks:", std::to_string(ranks), std::to_string(other.ranks));
   note("instructions:", isa, other.isa);
   note("program:", build, other.build);
   return out;
@@ -37,6 +38,7 @@ std::string MachineFacts::difference(const MachineFacts& other) const {
 
 std::string TrainRecord::text() const {
   json out{{"threads", machine.threads},
+           {"ranks", machine.ranks},
            {"isa", machine.isa},
            {"build", machine.build},
            {"loader", loader},
@@ -54,8 +56,8 @@ TrainRecord TrainRecord::parse(const std::string& text) {
   TrainRecord out;
   try {
     const json in = json::parse(text);
-    out.machine = {in.at("threads").get<int>(), in.at("isa").get<std::string>(),
-                   in.at("build").get<std::string>()};
+    out.machine = {in.at("threads").get<int>(), in.value("ranks", 1),
+                   in.at("isa").get<std::string>(), in.at("build").get<std::string>()};
     out.loader = in.at("loader").get<std::string>();
     out.epoch = in.at("epoch").get<double>();
     out.stale = in.at("stale").get<int64_t>();

@@ -9,7 +9,7 @@ inline constexpr const char* kBuild = "dais 0.1.0";
 
 /// What decides whether the same steps give the same bits.
 struct MachineFacts {
-  int threads = 0;
+  int threads = 0, ranks = 1;
   std::string isa, build;
   /// Why another machine may round in another way; empty when it does not.
   std::string difference(const MachineFacts& other) const;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/isa.h"
+#include "base/ranks.h"
 #include "base/threads.h"
 #include "onnx/exporter.h"
 #include "train/train_record.h"
@@ -30,13 +31,14 @@ class Trainer {
         options_(options),
         reporter_(reporter),
         stop_(stop),
-        checkpoints_(options.folder / "checkpoints", options.keep) {}
+        checkpoints_(options.folder / "checkpoints",
+                     leads() ? options.keep : CheckpointFolder::kReadOnly) {}
 
   Summary run() {
     prepare();
     if (options_.resume) resume();
     const int64_t resumed_at = options_.resume ? update_ : -1;
-    log_ = std::make_unique<TrainLog>(options_.folder, resumed_at);
+    if (leads()) log_ = std::make_unique<TrainLog>(options_.folder, resumed_at);
     start_ = reported_ = saved_ = Clock::now();
     first_update_ = update_;
     Ending ending = Ending::finished;
@@ -94,7 +96,12 @@ class Trainer {
 
   int threads() const { return options_.step.threads > 0 ? options_.step.threads : usable_cores(); }
 
-  MachineFacts machine() const { return {threads(), std::string(isa_name(cpu::isa())), kBuild}; }
+  /// Of several ranks the first one alone writes, validates and reports.
+  static bool leads() { return rank_group().rank() == 0; }
+
+  MachineFacts machine() const {
+    return {threads(), rank_group().size(), std::string(isa_name(cpu::isa())), kBuild};
+  }
 
   void resume() {
     const auto found = checkpoints_.newest(
@@ -123,7 +130,7 @@ class Trainer {
       if (!outcome.finite) diverged(batch, rate, outcome);
       if (outcome.overflowed) ++overflows_;
       record_.interval.add(outcome.loss, static_cast<double>(batch.size()));
-      samples_ += batch.size();
+      samples_ += batch.size() * rank_group().size();
       epoch_ended_ |= batch.last_of_epoch;
       norm_ = outcome.gradient_norm;
       loader_.top_up();
@@ -133,7 +140,8 @@ class Trainer {
   }
 
   [[noreturn]] void diverged(const data::Batch& batch, double rate, const Outcome& outcome) {
-    const std::string found = step_->find_not_finite(batch, rate, update_);
+    const std::string found =
+        rank_group().size() > 1 ? "" : step_->find_not_finite(batch, rate, update_);
     const bool in_loss = !std::isfinite(outcome.loss);
     throw Diverged(Code::invalid_argument,
                    std::string(in_loss ? "the loss" : "the gradient") +
@@ -151,21 +159,31 @@ class Trainer {
 
   /// Log, validation and checkpoint where they are due; an ending when the training ends early.
   std::optional<Ending> after_update() {
-    report();
+    if (leads()) report();
     if (update_ % options_.log_every == 0 || update_ == updates_) write_log();
     const bool validate = epoch_ended_ && epochs_ended() % options_.validate_every == 0;
-    if (validation_ && (validate || update_ == updates_)) this->validate();
+    if (leads() && validation_ && (validate || update_ == updates_)) this->validate();
     const bool due =
         epoch_ended_ ||
         (options_.checkpoint_every > 0 && update_ % options_.checkpoint_every == 0) ||
         (options_.checkpoint_seconds > 0 && seconds_since(saved_) > options_.checkpoint_seconds);
     epoch_ended_ = false;
-    const bool early = options_.patience > 0 && record_.stale >= options_.patience;
-    const bool stop = stop_.load();
-    if (due || early || stop || update_ == updates_) save(early || stop || update_ == updates_);
+    const bool early = agreed(options_.patience > 0 && record_.stale >= options_.patience);
+    const bool stop = agreed(stop_.load());
+    if (leads() && (due || early || stop || update_ == updates_))
+      save(early || stop || update_ == updates_);
     if (early) return Ending::early;
     if (stop && update_ < updates_) return Ending::stopped;
     return std::nullopt;
+  }
+
+  /// Whether any rank says so.
+  static bool agreed(bool here) {
+    if (rank_group().size() == 1) return here;
+    float votes[1] = {here ? 1.0f : 0.0f};
+    rank_group().start_sum(votes);
+    rank_group().finish(votes);
+    return votes[0] > 0;
   }
 
   int64_t epochs_ended() const {
@@ -190,6 +208,7 @@ class Trainer {
   }
 
   void write_log() {
+    if (!leads()) return void(record_.interval = Mean());
     log_->write(update_, {{"epoch", epoch()},
                           {"loss", record_.interval.value()},
                           {"learning_rate", rate_},
@@ -250,6 +269,7 @@ class Trainer {
     out.seconds = seconds_since(start_);
     out.samples_per_second = static_cast<double>(samples_) / std::max(out.seconds, 1e-9);
     out.loss = progress_.loss;
+    if (!leads()) return out;
     out.last = last_;
     out.best = checkpoints_.best();
     write_curves(options_.folder, progress_.metric);

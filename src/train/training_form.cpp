@@ -10,12 +10,15 @@
 #include <utility>
 
 #include "base/philox.h"
+#include "base/ranks.h"
+#include "ops/all_reduce/all_reduce.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/gradient.h"
 #include "ops/matmul/matmul.h"
 #include "ops/norm/norm.h"
 #include "ops/random/random.h"
+#include "ops/reshape/reshape.h"
 
 namespace dais::train {
 namespace {
@@ -160,10 +163,45 @@ class Former {
     BatchNormalization attrs = *node.as<BatchNormalization>();
     attrs.training_mode = true;
     Graph::InsertBefore place(g, &node);
+    if (options_.sync_norms) return share_norm(g, node, *mean, *variance);
     Node& made = g.add_node(attrs, node.in, 3, node.name);
     g.replace_uses(node.outs[0], made.outs[0]);
     mean->after = made.outs[1];
     variance->after = unbiased(g, made, static_cast<double>(attrs.momentum));
+    g.erase(node);
+  }
+
+  /// The same in small steps, around means over all ranks; each has a batch of the same size.
+  void share_norm(Graph& g, Node& node, StateEntry& mean, StateEntry& variance) {
+    const auto& attrs = *node.as<BatchNormalization>();
+    const auto shape = node.in[0]->type.static_shape();
+    if (!shape)
+      throw Error(Code::unsupported, "a batch norm over ranks needs known sizes", node.where(),
+                  "Leave --sync-norms out");
+    const double n = static_cast<double>(shape->elements()) / static_cast<double>((*shape)[1]);
+    const double all = n * rank_group().size(), momentum = static_cast<double>(attrs.momentum);
+    std::vector<int64_t> axes{0}, channels{-1};
+    for (size_t axis = 2; axis < shape->rank(); ++axis) {
+      axes.push_back(static_cast<int64_t>(axis));
+      channels.push_back(1);
+    }
+    const auto shared = [&](const Term& x) {
+      const Term local = Term(g, sum_over(g, x, axes, true)) / n;
+      return Term(g, g.add(AllReduce{}, {local}));
+    };
+    const auto by_channel = [&](Value* x) {
+      return Term(g, g.add(Reshape{}, {x, ints(g, channels)}));
+    };
+    const auto follow = [&](StateEntry& entry, const Term& now) {
+      const Term old(g, entry.before);
+      entry.after = old * momentum + Term(g, reshape_like(g, now, old)) * (1 - momentum);
+    };
+    const Term x(g, node.in[0]), centre = shared(x), off = x - centre, spread = shared(off * off);
+    const Term deviation = apply<Sqrt>(spread + static_cast<double>(attrs.epsilon));
+    const Term y = off / deviation * by_channel(node.in[1]) + by_channel(node.in[2]);
+    follow(mean, centre);
+    follow(variance, all > 1 ? spread * (all / (all - 1)) : spread);
+    g.replace_uses(node.outs[0], y);
     g.erase(node);
   }
 

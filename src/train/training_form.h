@@ -15,6 +15,7 @@ namespace dais::train {
 struct FormOptions {
   std::string freeze;  ///< regular expression; tensors whose name holds a match stay as they are
   uint64_t seed = 0;   ///< of dropout
+  bool sync_norms = false;           ///< statistics over the batches of all ranks
   std::map<std::string, Dim> sizes;  ///< numbers for symbolic sizes of the inputs ("batch")
 };
 
