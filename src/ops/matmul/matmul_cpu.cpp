@@ -7,6 +7,7 @@
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/turn_matrix.h"
 #include "base/file.h"
 #include "base/threads.h"
 #include "ops/fused/fused.h"
@@ -135,7 +136,7 @@ class BoundProduct : public BoundKernel {
       }
     }
     if (!body_.trans_a) return a;
-    transpose_loop(shape_.gemm.depth, shape_.gemm.rows, a, scratch);
+    cpu::turn_matrix(prepared_.isa, shape_.gemm.depth, shape_.gemm.rows, a, scratch);
     return scratch;
   }
 
