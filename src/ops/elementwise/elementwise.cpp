@@ -4,6 +4,7 @@
 
 #include "ir/inference.h"
 #include "ops/elementwise/elementwise_internal.h"
+#include "ops/gradient.h"
 
 namespace dais {
 namespace {
@@ -151,6 +152,18 @@ std::optional<ScalarCall> scalar_call(const Node& node) {
   return call;
 }
 
+/// The rule that differentiates a function; none where its result is no real number.
+decltype(Op::gradient) gradient_of(const ElementwiseRow& row) {
+  if (row.logical || !(row.kinds & real)) return nullptr;
+  switch (row.function) {
+    case Scalar::ceil:
+    case Scalar::floor:
+    case Scalar::round:
+    case Scalar::sign: return zero_gradient;
+    default: return gradient_elementwise;
+  }
+}
+
 Op make_elementwise(Scalar function, const AttrsInfo* attrs) {
   const ElementwiseRow& row = row_of(function);
   return {
@@ -159,7 +172,7 @@ Op make_elementwise(Scalar function, const AttrsInfo* attrs) {
       .infer = infer_elementwise,
       .reference = reference_elementwise,
       .decompose = elementwise_parts(function),
-      .gradient = !row.logical && (row.kinds & real) ? gradient_elementwise : nullptr,
+      .gradient = gradient_of(row),
       .onnx = elementwise_onnx_rules(row),
   };
 }
