@@ -213,7 +213,7 @@ class PlanBuilder {
     for (Slot& slot : plan_.slots_) {
       if (slot.kind != Slot::Kind::constant || !slot.on_device) continue;
       slot.offset = total;
-      total += (slot.value->constant()->bytes() + 255) / 256 * 256;
+      total += (std::max<size_t>(slot.value->constant()->bytes(), 1) + 255) / 256 * 256;
     }
     if (total == 0) return;
     const auto queue = plan_.options_.backend->open_queue();
@@ -221,6 +221,7 @@ class PlanBuilder {
     for (const Slot& slot : plan_.slots_) {
       if (slot.kind != Slot::Kind::constant || !slot.on_device) continue;
       const Tensor& tensor = *slot.value->constant();
+      if (tensor.bytes() == 0) continue;
       queue->upload(static_cast<std::byte*>(memory->address()) + slot.offset, tensor.raw(),
                     tensor.bytes());
     }

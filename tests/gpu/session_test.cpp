@@ -8,6 +8,7 @@
 #include "backends/cuda/backend.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/matmul/matmul.h"
+#include "ops/reshape/reshape.h"
 #include "runtime/row_test.h"
 #include "stand_in.h"
 
@@ -61,6 +62,22 @@ TEST_F(StandInSession, AgreesWithTheCpuAsSizesChange) {
   Session session(compile(small_network(), on(open())).plan);
   EXPECT_TRUE(session.plan().warnings().empty());
   for (const int64_t rows : {3, 3, 3, 3, 90, 90, 1, 0, 3}) expect_same(session, rows);
+}
+
+/// The sizes of a scalar are a constant without elements, and here the device's only one.
+TEST_F(StandInSession, ConstantsMayBeEmpty) {
+  const auto network = [] {
+    auto graph = std::make_unique<Graph>();
+    Value* a = graph->add_input(Type::tensor(DType::f32, Dims{Dim(1), Dim(5)}), "a");
+    Value* b = graph->add_input(Type::tensor(DType::f32, Dims{Dim(5), Dim(1)}), "b");
+    Value* none = graph->add_constant(Tensor(DType::i64, {0}));
+    graph->outputs = {graph->add(Reshape{}, {graph->add(MatMul{}, {a, b}), none})};
+    return graph;
+  };
+  const std::vector<Datum> inputs{sample<float>({1, 5}, 1), sample<float>({5, 1}, 1, 2)};
+  Session plain(compile(network()).plan), session(compile(network(), on(open())).plan);
+  const Tensor wanted = plain.run(inputs)[0].tensor.clone();
+  expect_close(session.run(inputs)[0].tensor, wanted, {1e-5, 1e-5}, "scalar");
 }
 
 TEST_F(StandInSession, SessionsShareAPlan) {
