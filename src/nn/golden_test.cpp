@@ -41,7 +41,7 @@ TEST(GoldenCurves, BeginAtTheLossOfTheInitialWeights) {
 }
 
 TEST(GoldenCurves, HalveTheirLossInAHundredSteps) {
-  for (const char* name : {"mlp", "lenet5", "gpt-tiny", "lstm-lm", "deepspeech2"})
+  for (const char* name : {"mlp", "lenet5", "resnet18", "gpt-tiny", "lstm-lm", "deepspeech2"})
     for (const auto& curve : load(name)["curves"]) {
       const std::vector<double> losses = curve["losses"];
       ASSERT_EQ(losses.size(), 100u) << name;

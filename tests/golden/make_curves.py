@@ -57,8 +57,9 @@ def centred(stream, shape):
 
 
 def image_batch(golden, step):
-    """Twice the template of a random class plus as much noise, or the share that is given; a tenth of the labels is wrong, so that
-    the loss stays away from zero, where its relative error means nothing."""
+    """Twice the template of a random class plus as much noise, or the share that is given; a tenth
+    of the labels is wrong, so that the loss stays away from zero, where its relative error means
+    nothing."""
     batch, size, classes = golden["batch"], golden["input"], golden["classes"]
     draws = philox(2 * step, 2 * batch).astype(np.int64).reshape(batch, 2)
     shown = draws[:, 0] % classes
