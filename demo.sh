@@ -121,7 +121,7 @@ training_job() {
   row "the exported file" "$(percent_right "$work/clothes.onnx") right"
   local threads
   for threads in 1 $(nproc); do
-    row "ms at $threads threads" \
+    row "ms, threads: $threads" \
       "1 picture $(milliseconds 1 "$threads" | cut -c1-5), 100 pictures $(milliseconds 100 "$threads" | cut -c1-5)"
   done
   row "curves" "$work/run/curves.png"
