@@ -179,6 +179,7 @@ TEST(FamilyRows, TransposesAreCoalescedOnBothSides) {
   watch_row(Transpose{.perm = {2, 0, 1, 3}}, {floats({3, 4, 5, 6})});
   watch_row(Transpose{.perm = {3, 1, 2, 0}}, {sample<int64_t>({3, 4, 5, 2}, 100)});
   watch_row(Transpose{.perm = {1, 0}}, {sample<uint8_t>({40, 50}, 200)});
+  watch_row(Transpose{.perm = {1, 0}}, {sample<double>({3, 4}, 2)});
   watch_row(Transpose{.perm = {0, 1}}, {halves({4, 8})});
 }
 

@@ -12,7 +12,8 @@
 #define __host__
 #define __constant__
 #define __managed__
-#define __shared__ static thread_local
+// constinit: GCC guards arrays of vectors otherwise, and the guard would lie among them.
+#define __shared__ static thread_local __constinit
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
