@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/markup.h"
 #include "data/image.h"
 
 namespace dais::cli {
@@ -25,20 +26,6 @@ std::string sizes_text(const data::Inspection& seen) {
     text += (text.empty() ? "" : " x ") + std::string(part);
   }
   return text;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += letter;
-    }
-  }
-  return out;
 }
 
 std::string base64(std::string_view bytes) {
@@ -80,8 +67,8 @@ std::string histogram_svg(const data::Description& about, const std::vector<int6
         line, sizeof line,
         "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text><rect x=\"%d\" y=\"%d\" "
         "width=\"%d\" height=\"14\" fill=\"#4477aa\"/><text x=\"%d\" y=\"%d\">%lld</text>\n",
-        kNames - 8, y + 13, escaped(class_name(about, i).substr(0, 40)).c_str(), kNames, y + 2,
-        width, kNames + width + 6, y + 13, static_cast<long long>(counts[i]));
+        kNames - 8, y + 13, escape_markup(class_name(about, i).substr(0, 40)).c_str(), kNames,
+        y + 2, width, kNames + width + 6, y + 13, static_cast<long long>(counts[i]));
     svg += line;
   }
   return svg + "</svg>\n";
@@ -179,9 +166,10 @@ std::string html_report(const data::Dataset& dataset, const data::Inspection& se
       "<!doctype html>\n<html><head><meta charset=\"utf-8\"><title>Data</title>\n<style>body{font-"
       "family:sans-serif;margin:2em;max-width:60em}td,th{padding:2px 12px 2px 0;text-align:left}"
       "img{image-rendering:pixelated}</style></head><body>\n<h1>" +
-      escaped(about.format) + "</h1>\n<p>" + escaped(about.found) + "</p>\n<table>\n";
+      escape_markup(about.format) + "</h1>\n<p>" + escape_markup(about.found) + "</p>\n<table>\n";
   const auto row = [&](const std::string& name, const std::string& value) {
-    if (!value.empty()) page += "<tr><th>" + name + "</th><td>" + escaped(value) + "</td></tr>\n";
+    if (!value.empty())
+      page += "<tr><th>" + name + "</th><td>" + escape_markup(value) + "</td></tr>\n";
   };
   row("Task", std::string(data::task_name(about.task)));
   row("Samples", std::to_string(seen.samples) + ", " + std::to_string(seen.readable) + " readable");
@@ -198,13 +186,15 @@ std::string html_report(const data::Dataset& dataset, const data::Inspection& se
     page += "<h2>Classes</h2>\n" + histogram_svg(about, seen.class_counts);
   if (!seen.findings.empty()) page += "<h2>Findings</h2>\n";
   for (const auto& finding : seen.findings) {
-    page += "<p>" + std::to_string(finding.count) + " × " + escaped(finding.what) + "</p><ul>\n";
-    for (const auto& example : finding.examples) page += "<li>" + escaped(example) + "</li>\n";
+    page +=
+        "<p>" + std::to_string(finding.count) + " × " + escape_markup(finding.what) + "</p><ul>\n";
+    for (const auto& example : finding.examples)
+      page += "<li>" + escape_markup(example) + "</li>\n";
     page += "</ul>\n";
   }
   if (!seen.unreadable.empty()) page += "<h2>Unreadable samples</h2>\n<ul>\n";
   for (const auto& bad : seen.unreadable)
-    page += "<li>" + escaped(bad.name) + ": " + escaped(bad.reason) + "</li>\n";
+    page += "<li>" + escape_markup(bad.name) + ": " + escape_markup(bad.reason) + "</li>\n";
   if (!seen.unreadable.empty()) page += "</ul>\n";
   return page + "</body></html>\n";
 }

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/markup.h"
 #include "cli/scheduler.h"
 #include "http/client.h"
 
@@ -69,21 +70,6 @@ void print(const Json& report, const Month& month) {
   if (report["projects"].empty()) std::printf("nothing ended in that month\n");
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 // GPU hours of each day, what was idle or failed in it set off.
 std::string plot(const Json& days, const Month& month) {
   constexpr int height = 160, step = 24;
@@ -122,7 +108,8 @@ std::string page(const Json& report, const Month& month) {
                      month.name + "</h1>\n<table><tr><th>project<th>attempts";
   for (const auto& [key, title] : columns) html += std::string("<th>") + title;
   for (const Json& sum : report["projects"]) {
-    html += "\n<tr><td>" + escaped(sum["project"]) + "<td>" + sum["attempts"].dump();
+    html += "\n<tr><td>" + escape_markup(sum["project"].get<std::string>()) + "<td>" +
+            sum["attempts"].dump();
     for (const auto& [key, title] : columns) html += "<td>" + hours(sum[key]);
   }
   return html + "</table>\n<p>By day of the month (blue: held, red: idle or failed)</p>\n" +

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/markup.h"
 #include "jobs/simulator.h"
 
 namespace dais::jobs {
@@ -22,20 +23,6 @@ std::string duration(double seconds) {
     std::snprintf(text, sizeof text, "%.1f days", seconds / 86'400);
   }
   return text;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
 }
 
 template <typename... Values>
@@ -89,7 +76,7 @@ void draw_bands(std::string& svg, const std::vector<SimulationSample>& samples, 
       print(svg, " %.1f,%.1f", frame.x(samples[i].at_s), y(base[i]));
       base[i] += samples[i].running_gpus[project];
     }
-    svg += "Z\"><title>" + escaped(projects[project].name) + "</title></path>\n";
+    svg += "Z\"><title>" + escape_markup(projects[project].name) + "</title></path>\n";
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "train/plot_frame.h"
 
 namespace dais::train {
@@ -22,19 +23,6 @@ enum class Side { left, middle, right };  // where text stands from its place
 
 double plot_width() { return kWidth - kLeft - kRight; }
 double plot_height() { return kHeight - kTop - kBottom; }
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 /// A way of drawing: PNG or SVG.
 class Pen {
@@ -156,7 +144,7 @@ class SvgPen : public Pen {
     add("<text x=\"%.1f\" y=\"%.1f\" fill=\"#%06x\" text-anchor=\"%s\" font-family=\"sans-serif\" "
         "font-size=\"12\"%s>",
         x, base, colour, anchors[static_cast<size_t>(side)], bold ? " font-weight=\"bold\"" : "");
-    body += escaped(words) + "</text>\n";
+    body += escape_markup(words) + "</text>\n";
   }
 
  private:
