@@ -81,22 +81,34 @@ inline int check_rows(const Graph& graph, std::span<const Datum> inputs,
   return ran;
 }
 
+/// A graph of one node, and what its inputs are given.
+struct OneNode {
+  Graph graph;
+  std::vector<Datum> data;
+
+  /// Inputs listed in `constants` are constants of the graph; empty tensors are left out.
+  template <typename Struct>
+  void build(Struct attrs, const std::vector<Tensor>& inputs,
+             const std::vector<size_t>& constants = {}, size_t outputs = 1) {
+    Values values;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool constant = std::find(constants.begin(), constants.end(), i) != constants.end();
+      values.push_back(!inputs[i] ? nullptr
+                       : constant ? graph.add_constant(inputs[i])
+                                  : graph.add_input(Type::of(inputs[i]), {}));
+      data.push_back(inputs[i] ? Datum(inputs[i]) : Datum());
+    }
+    graph.outputs = graph.add_node(std::move(attrs), values, outputs).outs;
+  }
+};
+
 /// The same for an op and its inputs; those listed in `constants` are constants of the graph.
 template <typename Struct>
 int check_rows(Struct attrs, const std::vector<Tensor>& inputs, const RowTolerance& tolerance = {},
                const std::vector<size_t>& constants = {}, size_t outputs = 1) {
-  Graph graph;
-  Values values;
-  std::vector<Datum> data;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool constant = std::find(constants.begin(), constants.end(), i) != constants.end();
-    values.push_back(!inputs[i] ? nullptr
-                     : constant ? graph.add_constant(inputs[i])
-                                : graph.add_input(Type::of(inputs[i]), {}));
-    data.push_back(inputs[i] ? Datum(inputs[i]) : Datum());
-  }
-  graph.outputs = graph.add_node(std::move(attrs), values, outputs).outs;
-  return check_rows(graph, data, tolerance);
+  OneNode one;
+  one.build(std::move(attrs), inputs, constants, outputs);
+  return check_rows(one.graph, one.data, tolerance);
 }
 
 /// Numbers from -scale to scale that look random but are always the same.

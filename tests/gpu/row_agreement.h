@@ -87,18 +87,9 @@ template <typename Struct>
 int check_device_rows(Struct attrs, const std::vector<Tensor>& inputs,
                       const RowTolerance& tolerance = {}, const std::vector<size_t>& constants = {},
                       size_t outputs = 1) {
-  Graph graph;
-  Values values;
-  std::vector<Datum> data;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool constant = std::find(constants.begin(), constants.end(), i) != constants.end();
-    values.push_back(!inputs[i] ? nullptr
-                     : constant ? graph.add_constant(inputs[i])
-                                : graph.add_input(Type::of(inputs[i]), {}));
-    data.push_back(inputs[i] ? Datum(inputs[i]) : Datum());
-  }
-  graph.outputs = graph.add_node(std::move(attrs), values, outputs).outs;
-  return check_device_rows(graph, data, tolerance);
+  OneNode one;
+  one.build(std::move(attrs), inputs, constants, outputs);
+  return check_device_rows(one.graph, one.data, tolerance);
 }
 
 }  // namespace dais

@@ -49,20 +49,10 @@ struct WatchedCase {
 /// Whatever the emulated device finds wrong fails the test, and so does that there is no row.
 template <typename Struct>
 WatchedRun watch_row(Struct attrs, const std::vector<Tensor>& inputs, const WatchedCase& how = {}) {
-  Graph graph;
-  Values values;
-  std::vector<Datum> data;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool constant =
-        std::find(how.constants.begin(), how.constants.end(), i) != how.constants.end();
-    values.push_back(!inputs[i] ? nullptr
-                     : constant ? graph.add_constant(inputs[i])
-                                : graph.add_input(Type::of(inputs[i]), {}));
-    data.push_back(inputs[i] ? Datum(inputs[i]) : Datum());
-  }
-  graph.outputs = graph.add_node(std::move(attrs), values, how.outputs).outs;
-  const Node& node = *graph.nodes().front();
-  const auto wanted = evaluate_node(node, data);
+  OneNode one;
+  one.build(std::move(attrs), inputs, how.constants, how.outputs);
+  const Node& node = *one.graph.nodes().front();
+  const auto wanted = evaluate_node(node, one.data);
   const auto queue = test_backend()->open_queue();
   const KernelQuery query{node, Isa::plain, 1, test_backend().get()};
   for (const KernelRow* row : test_backend()->kernels().rows(*node.op)) {
@@ -73,7 +63,7 @@ WatchedRun watch_row(Struct attrs, const std::vector<Tensor>& inputs, const Watc
     const auto kernel = row->prepare(query);
     cuda::emulated::set_recording(true);
     cuda::emulated::take_launches();
-    const bool ran = run_device_row(*kernel, *queue, data, outputs);
+    const bool ran = run_device_row(*kernel, *queue, one.data, outputs);
     cuda::emulated::set_recording(false);
     for (const auto& finding : cuda::emulated::take_findings()) ADD_FAILURE() << finding.text();
     if (!ran) continue;
@@ -89,15 +79,9 @@ WatchedRun watch_row(Struct attrs, const std::vector<Tensor>& inputs, const Watc
 /// The first output of an op by its reference.
 template <typename Struct>
 Tensor run_reference(Struct attrs, const std::vector<Tensor>& inputs) {
-  Graph graph;
-  Values values;
-  std::vector<Datum> data;
-  for (const Tensor& input : inputs) {
-    values.push_back(graph.add_input(Type::of(input), {}));
-    data.emplace_back(input);
-  }
-  graph.add_node(std::move(attrs), values, 1);
-  return evaluate_node(*graph.nodes().front(), data)[0].tensor;
+  OneNode one;
+  one.build(std::move(attrs), inputs);
+  return evaluate_node(*one.graph.nodes().front(), one.data)[0].tensor;
 }
 
 /// The same values in another floating-point type.

@@ -270,19 +270,6 @@ void infer_backward(Inference& c) {
   c.set(0, c.dtype(0), out);
 }
 
-/// Nearest elements as taps of weight one.
-AxisTaps taps_of(const Resize& attrs, const ResizeAxis& axis) {
-  if (attrs.mode != "nearest") return make_axis_taps(attrs, axis);
-  AxisTaps out;
-  for (const int64_t index : nearest_indices(attrs, axis)) {
-    out.first.push_back(out.taps.size());
-    out.outside.push_back(index < 0);
-    if (index >= 0) out.taps.push_back({index, 1});
-  }
-  out.first.push_back(out.taps.size());
-  return out;
-}
-
 /// One axis back: each element goes to where it was read from.
 std::vector<double> spread_axis(const std::vector<double>& from, const AxisTaps& taps,
                                 const ResizeAxis& axis, int64_t outer, int64_t inner) {
@@ -310,7 +297,7 @@ void reference_backward(Call& c) {
   std::vector<double> values = to_wide<double>(c.in(0));
   for (size_t i = axes.size(); i-- > 0;) {
     if (axes[i].untouched(attrs)) continue;
-    values = spread_axis(values, taps_of(attrs, axes[i]), axes[i], now.elements(0, i),
+    values = spread_axis(values, any_axis_taps(attrs, axes[i]), axes[i], now.elements(0, i),
                          now.elements(i + 1, now.rank()));
     now[i] = axes[i].in;
   }

@@ -122,18 +122,6 @@ Pass pass_of(const KernelQuery& query, const AxisTaps& taps) {
   return {1, 1, outputs, 1, cuda::uploaded(query, list), cuda::uploaded(query, first)};
 }
 
-AxisTaps taps_of(const Resize& attrs, const ResizeAxis& axis) {
-  if (attrs.mode != "nearest") return make_axis_taps(attrs, axis);
-  AxisTaps out;
-  for (const int64_t index : nearest_indices(attrs, axis)) {
-    out.first.push_back(out.taps.size());
-    out.outside.push_back(index < 0);
-    if (index >= 0) out.taps.push_back({index, 1});
-  }
-  out.first.push_back(out.taps.size());
-  return out;
-}
-
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
   const auto& attrs = query.attrs<Resize>();
   auto plan = std::make_shared<Plan>();
@@ -149,7 +137,7 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
     // One pass at least, so that there is a copy when nothing changes.
     const bool only = i + 1 == axes.size() && plan->passes.empty();
     if (axes[i].untouched(attrs) && !only) continue;
-    Pass pass = pass_of(query, taps_of(attrs, axes[i]));
+    Pass pass = pass_of(query, any_axis_taps(attrs, axes[i]));
     now[i] = axes[i].out;
     const Shape shape(now);
     pass.outer = shape.elements(0, i);

@@ -106,4 +106,16 @@ std::vector<int64_t> nearest_indices(const Resize& attrs, const ResizeAxis& axis
   return out;
 }
 
+AxisTaps any_axis_taps(const Resize& attrs, const ResizeAxis& axis) {
+  if (attrs.mode != "nearest") return make_axis_taps(attrs, axis);
+  AxisTaps out;
+  for (const int64_t index : nearest_indices(attrs, axis)) {
+    out.first.push_back(out.taps.size());
+    out.outside.push_back(index < 0);
+    if (index >= 0) out.taps.push_back({index, 1});
+  }
+  out.first.push_back(out.taps.size());
+  return out;
+}
+
 }  // namespace dais

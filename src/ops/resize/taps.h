@@ -34,4 +34,7 @@ AxisTaps make_axis_taps(const Resize& attrs, const ResizeAxis& axis);
 /// For mode nearest: the input index of each output element; -1 takes the extrapolation value.
 std::vector<int64_t> nearest_indices(const Resize& attrs, const ResizeAxis& axis);
 
+/// For every mode: nearest elements are taps of weight one.
+AxisTaps any_axis_taps(const Resize& attrs, const ResizeAxis& axis);
+
 }  // namespace dais
