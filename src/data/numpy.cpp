@@ -4,6 +4,7 @@
 #include "data/arrays.h"
 #include "data/readers.h"
 #include "ir/npy.h"
+#include "ir/stored.h"
 
 namespace dais::data {
 
@@ -14,10 +15,8 @@ namespace {
 /// Elements where they lie, when they are in order and aligned; a copy otherwise.
 Tensor npy_tensor(const Blob& file, const std::string& where) {
   const NpyView view = view_npy(file.bytes, where);
-  const auto address = reinterpret_cast<uintptr_t>(view.data.data());
-  if (view.fortran_order || address % dtype_size(view.dtype) != 0)
-    return parse_npy(file.bytes, where);
-  return Tensor::view(view.dtype, view.shape, const_cast<uint8_t*>(view.data.data()), file.owner);
+  if (view.fortran_order) return parse_npy(file.bytes, where);
+  return stored_tensor(view.data, view.dtype, view.shape, file.owner);
 }
 
 using Arrays = std::map<std::string, Blob>;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "ir/stored.h"
 
 namespace dais {
 namespace {
@@ -109,8 +110,7 @@ NpyView view_npy(Bytes bytes, const std::string& path) {
 
 Tensor parse_npy(Bytes bytes, const std::string& where) {
   const NpyView view = view_npy(bytes, where);
-  Tensor tensor(view.dtype, view.shape);
-  if (!view.data.empty()) std::memcpy(tensor.raw(), view.data.data(), view.data.size());
+  const Tensor tensor = stored_tensor(view.data, view.dtype, view.shape);
   return view.fortran_order ? transposed(tensor, view.shape) : tensor;
 }
 

@@ -64,6 +64,16 @@ TEST_F(Npy, EveryTypeThatNumpyHasComesBackAsItWas) {
   EXPECT_THROW(write_npy(path(), Tensor(DType::bf16, {1})), Error);
 }
 
+TEST_F(Npy, ABooleanThatIsNeitherZeroNorOneIsTrueAsInNumpy) {
+  write_npy(path(), Tensor(DType::boolean, {4}));
+  std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-4, std::ios::end);
+  file.write("\x20\x00\xff\x01", 4);
+  file.close();
+  const Tensor read = read_npy(path());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(read.storage<uint8_t>()[i], i == 1 ? 0 : 1) << i;
+}
+
 TEST_F(Npy, DataBeginsAtAMultipleOf64) {
   write_npy(path(), Tensor(DType::u8, {5}));
   EXPECT_EQ(fs::file_size(path()) % 64, 5u);

@@ -41,13 +41,15 @@ TEST(GoldenCurves, BeginAtTheLossOfTheInitialWeights) {
 }
 
 TEST(GoldenCurves, HalveTheirLossInAHundredSteps) {
-  for (const char* name : {"mlp", "lenet5", "resnet18", "gpt-tiny", "lstm-lm", "deepspeech2"})
-    for (const auto& curve : load(name)["curves"]) {
+  for (const char* name : {"mlp", "lenet5", "resnet18", "gpt-tiny", "lstm-lm", "deepspeech2"}) {
+    const nlohmann::json about = load(name);
+    for (const auto& curve : about["curves"]) {
       const std::vector<double> losses = curve["losses"];
       ASSERT_EQ(losses.size(), 100u) << name;
       EXPECT_LT(std::accumulate(losses.end() - 5, losses.end(), 0.0) / 5, losses.front() / 2)
           << name;
     }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "ir/stored.h"
 
 namespace dais::onnx {
 namespace {
@@ -150,27 +151,16 @@ Tensor read_typed(const TensorProto& proto, DType dtype, const Shape& shape) {
   return out;
 }
 
-bool is_valid_boolean(Bytes bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte <= 1; });
-}
-
 /// A view where the bytes can be used as they are, else a copy.
 Tensor from_raw(Bytes bytes, DType dtype, const Shape& shape,
                 const std::shared_ptr<const void>& owner) {
-  const auto elements = static_cast<size_t>(shape.elements());
-  const size_t alignment = std::min<size_t>(dtype_size(dtype), 8);
-  const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignment == 0;
-  const bool usable = !is_packed(dtype) && (dtype != DType::boolean || is_valid_boolean(bytes));
-  if (owner && aligned && usable && elements > 0)
-    return Tensor::view(dtype, shape, const_cast<uint8_t*>(bytes.data()), owner);
-  Tensor out(dtype, shape);
-  if (is_packed(dtype)) {
-    unpack(bytes, dtype, out.storage<uint8_t>(), elements);
-  } else if (!bytes.empty()) {
-    std::memcpy(out.raw(), bytes.data(), bytes.size());
-    if (!usable)
-      for (size_t i = 0; i < elements; ++i) out.storage<uint8_t>()[i] = bytes[i] != 0;
+  if (!is_packed(dtype)) {
+    Tensor stored = stored_tensor(bytes, dtype, shape, owner);
+    if (stored.raw() != bytes.data()) MappedFile::release(bytes.data(), bytes.size());
+    return stored;
   }
+  Tensor out(dtype, shape);
+  unpack(bytes, dtype, out.storage<uint8_t>(), static_cast<size_t>(shape.elements()));
   MappedFile::release(bytes.data(), bytes.size());
   return out;
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "ir/stored.h"
 
 namespace dais::train {
 namespace {
@@ -134,12 +135,8 @@ class Reader {
   }
 
   Tensor view(const Entry& entry) const {
-    const uint8_t* at = data_.data() + entry.begin;
-    const bool aligned = reinterpret_cast<uintptr_t>(at) % dtype_size(entry.dtype) == 0;
-    if (aligned) return Tensor::view(entry.dtype, entry.shape, const_cast<uint8_t*>(at), file_);
-    Tensor copy(entry.dtype, entry.shape);
-    if (copy.bytes() > 0) std::memcpy(copy.raw(), at, copy.bytes());
-    return copy;
+    return stored_tensor(data_.subspan(entry.begin, entry.end - entry.begin), entry.dtype,
+                         entry.shape, file_);
   }
 
   std::filesystem::path path_;

@@ -145,10 +145,12 @@ class Former {
     form_.step = g.add_input(Type::tensor(DType::i64, Dims{}), "step");
     std::vector<Node*> nodes;
     for (const auto& node : g.nodes()) nodes.push_back(node.get());
-    for (Node* node : nodes) {
-      if (node->as<BatchNormalization>()) train_norm(g, *node);
-      if (node->as<Dropout>()) train_dropout(g, *node);
-    }
+    // Either may erase the node that it replaces.
+    for (Node* node : nodes)
+      if (node->as<BatchNormalization>())
+        train_norm(g, *node);
+      else if (node->as<Dropout>())
+        train_dropout(g, *node);
   }
 
   StateEntry* statistic(const Value* value) {

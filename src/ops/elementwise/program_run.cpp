@@ -330,6 +330,7 @@ class BoundTiles : public BoundKernel {
       tile_ = rows_per_tile_ * inner;
       tiles_ = (rows + rows_per_tile_ - 1) / rows_per_tile_;
     }
+    buffer_room_ = (static_cast<size_t>(tile_) + 15) / 16 * 16;
     const int64_t elements = std::max<int64_t>(1024, kParallelElements / (1 + weight_));
     grain_ = std::max<int64_t>(1, elements / std::max<int64_t>(tile_, 1));
     return true;
@@ -369,7 +370,7 @@ class BoundTiles : public BoundKernel {
                              : operand.constant.raw());
       at[i] = bases[i];
       if (source.form != Source::Form::fixed) continue;
-      std::byte* buffer = memory + source.buffer * static_cast<size_t>(tile_);
+      std::byte* buffer = memory + source.buffer * buffer_room_;
       const int64_t n = std::min(tile_, total_);
       if (rows_per_tile_ > 0)
         spread(source, bases[i], 0, n, buffer);
@@ -400,7 +401,7 @@ class BoundTiles : public BoundKernel {
         const int64_t along = space_.strides[source.operand].back() * column;
         at[i] = bases[i] + (row_offset(source.operand, row) + along) * source.size;
       } else if (source.form == Source::Form::spread) {
-        std::byte* buffer = memory + source.buffer * static_cast<size_t>(tile_);
+        std::byte* buffer = memory + source.buffer * buffer_room_;
         spread(source, bases[i], row, n, buffer);
         at[i] = buffer;
       }
@@ -412,7 +413,7 @@ class BoundTiles : public BoundKernel {
           pass.result >= 0
               ? static_cast<std::byte*>(arguments.out[static_cast<size_t>(pass.result)]) +
                     start * pass.size
-              : memory + pass.buffer * static_cast<size_t>(tile_);
+              : memory + pass.buffer * buffer_room_;
       run_pass(pass, at, out, n);
       results[k] = out;
     }
@@ -444,6 +445,7 @@ class BoundTiles : public BoundKernel {
   size_t bytes_ = 0;  ///< of all buffers, per element of a tile
   int64_t total_ = 0, weight_ = 0;
   int64_t tile_ = 0, tiles_ = 0, grain_ = 1;
+  size_t buffer_room_ = 0;  ///< elements between buffers: tile_, and aligned for every type
   int64_t pieces_ = 1, rows_per_tile_ = 0;
 };
 

@@ -87,9 +87,10 @@ inline float log_of_parts(float f, float e) {
 inline float log_of(float x) {
   const bool tiny = x < 1.17549435e-38F;
   const float scaled = tiny ? x * 8388608.0F : x;
-  const int32_t bits = bits_of(scaled);
-  const int32_t e = (bits - 0x3f3504f3) >> 23;
-  const float f = float_of(bits - (e << 23)) - 1.0F;
+  // Unsigned, as negative numbers wrap here; their result is replaced below.
+  const auto bits = static_cast<uint32_t>(bits_of(scaled));
+  const int32_t e = static_cast<int32_t>(bits - 0x3f3504f3U) >> 23;
+  const float f = float_of(static_cast<int32_t>(bits - (static_cast<uint32_t>(e) << 23))) - 1.0F;
   float y = log_of_parts(f, static_cast<float>(e) - (tiny ? 23.0F : 0.0F));
   y = x == kInfinity ? x : y;
   y = x == 0.0F ? -kInfinity : y;
