@@ -1,14 +1,11 @@
 #include "ops/grid_sample/grid_sample.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
+#include "ops/grid_sample/axis_sampler.h"
 #include "ops/wide.h"
 
 namespace dais {
@@ -33,71 +30,6 @@ void infer(Inference& c) {
   out.insert(out.end(), grid.begin() + 1, grid.end() - 1);
   c.set(0, c.dtype(0), out);
 }
-
-enum class Padding { zeros, border, reflection };
-enum class Mode { nearest, linear, cubic };
-
-/// Sampling along one axis of the image.
-class AxisSampler {
- public:
-  /// Up to four elements and their weights; index -1 stands for zero.
-  struct Taps {
-    std::array<int64_t, 4> index;
-    std::array<float, 4> weight;
-    int count;
-  };
-
-  AxisSampler(int64_t size, Mode mode, Padding padding, bool align_corners)
-      : size_(size), mode_(mode), padding_(padding), align_corners_(align_corners) {}
-
-  Taps at(float place) const {
-    const float size = static_cast<float>(size_);
-    float x = align_corners_ ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
-    if (mode_ == Mode::nearest) x = std::nearbyint(x);
-    // Far outside is far enough; NaN goes there too.
-    x = std::isnan(x) ? -1e9f : std::clamp(x, -1e9f, 1e9f);
-    const float low = align_corners_ ? 0 : -0.5f;
-    const float high = align_corners_ ? size - 1 : size - 0.5f;
-    if ((x < low || x > high) && padding_ == Padding::border) x = std::clamp(x, 0.0f, size - 1);
-    if ((x < low || x > high) && padding_ == Padding::reflection) x = reflect(x, low, high);
-    if (mode_ == Mode::nearest) return {{element(static_cast<int64_t>(x))}, {1}, 1};
-    const float base = std::floor(x), t = x - base;
-    const auto first = static_cast<int64_t>(base);
-    if (mode_ == Mode::linear) return {{element(first), element(first + 1)}, {1 - t, t}, 2};
-    return {{element(first - 1), element(first), element(first + 1), element(first + 2)},
-            {outer(1 + t), inner(t), inner(1 - t), outer(2 - t)},
-            4};
-  }
-
- private:
-  /// Keys' cubic kernel with a = -0.75, for distances up to 1 and from 1 to 2.
-  static float inner(float x) { return (1.25f * x - 2.25f) * x * x + 1; }
-  static float outer(float x) { return ((-0.75f * x + 3.75f) * x - 6) * x + 3; }
-
-  static float reflect(float x, float low, float high) {
-    const float range = high - low;
-    if (!(range > 0)) return low;
-    const float distance = x < low ? low - x : x - high;
-    const float turns = std::trunc(distance / range), rest = distance - turns * range;
-    const bool even = std::fmod(turns, 2.0f) == 0;
-    return (x < low) == even ? low + rest : high - rest;
-  }
-
-  int64_t element(int64_t index) const {
-    if (index >= 0 && index < size_) return index;
-    if (padding_ == Padding::zeros) return -1;
-    if (padding_ == Padding::border) return std::clamp<int64_t>(index, 0, size_ - 1);
-    const float low = align_corners_ ? 0 : -0.5f;
-    const float high = static_cast<float>(size_) - (align_corners_ ? 1 : 0.5f);
-    const auto mirrored = static_cast<int64_t>(reflect(static_cast<float>(index), low, high));
-    return std::clamp<int64_t>(mirrored, 0, size_ - 1);
-  }
-
-  int64_t size_;
-  Mode mode_;
-  Padding padding_;
-  bool align_corners_;
-};
 
 /// The weighted elements of a whole cell: the product of the axes' taps.
 struct CellTaps {
@@ -124,20 +56,6 @@ struct CellTaps {
   }
 };
 
-std::vector<AxisSampler> make_samplers(const Call& c, const Shape& image) {
-  const auto& attrs = c.attrs<GridSample>();
-  const Mode mode = attrs.mode == "nearest"  ? Mode::nearest
-                    : attrs.mode == "linear" ? Mode::linear
-                                             : Mode::cubic;
-  const Padding padding = attrs.padding_mode == "zeros"    ? Padding::zeros
-                          : attrs.padding_mode == "border" ? Padding::border
-                                                           : Padding::reflection;
-  std::vector<AxisSampler> out;
-  for (size_t axis = 2; axis < image.rank(); ++axis)
-    out.emplace_back(image[axis], mode, padding, attrs.align_corners);
-  return out;
-}
-
 void reference(Call& c) {
   const Tensor &x = c.in(0), &grid = c.in(1);
   const Shape &image = x.shape(), &places = grid.shape();
@@ -151,7 +69,7 @@ void reference(Call& c) {
   const int64_t area = image.elements(2, image.rank());
   c.require(area > 0, "the image is empty");
   const int64_t cells = shape.elements(2, shape.rank());
-  const auto samplers = make_samplers(c, image);
+  const auto samplers = make_samplers(c.attrs<GridSample>(), image);
   const Shape steps = strides_of(image);
   const WideView<double> from(x);
   const WideView<float> at(grid);

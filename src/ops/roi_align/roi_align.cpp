@@ -1,8 +1,6 @@
 #include "ops/roi_align/roi_align.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "ir/call.h"
 #include "ir/inference.h"
@@ -10,12 +8,11 @@
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
 #include "ops/gather/indices.h"
+#include "ops/roi_align/box_grid.h"
 #include "ops/wide.h"
 
 namespace dais {
 namespace {
-
-constexpr int64_t kMaxGrid = 1 << 14, kMaxSamples = 1 << 26;
 
 void infer(Inference& c) {
   c.set(0, c.dtype(0));
@@ -23,8 +20,8 @@ void infer(Inference& c) {
   if (attrs.mode != "avg" && attrs.mode != "max")
     c.fail("the mode '" + attrs.mode + "' is unknown", "Use avg or max");
   c.require(attrs.output_height > 0 && attrs.output_width > 0 && attrs.sampling_ratio >= 0 &&
-                attrs.sampling_ratio <= kMaxGrid && attrs.output_height <= kMaxGrid &&
-                attrs.output_width <= kMaxGrid,
+                attrs.sampling_ratio <= BoxGrid::kMaxGrid &&
+                attrs.output_height <= BoxGrid::kMaxGrid && attrs.output_width <= BoxGrid::kMaxGrid,
             "the output size or the sampling ratio is out of range");
   const Dims &in = c.shape(0), &boxes = c.shape(1);
   c.require(in.size() == 4, "the features are not NCHW");
@@ -32,82 +29,26 @@ void infer(Inference& c) {
   c.set(0, c.dtype(0), {boxes[0], in[1], attrs.output_height, attrs.output_width});
 }
 
-/// One bilinear sample: four elements of a plane.
-struct Sample {
-  std::array<int64_t, 4> at{};
-  std::array<double, 4> weight{};
-};
-
-/// Lower neighbour, upper neighbour and distance along one axis.
-struct Neighbours {
-  int64_t low, high;
-  double rest;
-};
-
-Neighbours neighbours(double x, int64_t size) {
-  x = std::max(x, 0.0);
-  const auto low = static_cast<int64_t>(x);
-  if (low >= size - 1) return {size - 1, size - 1, 0};
-  return {low, low + 1, x - static_cast<double>(low)};
-}
-
-Sample make_sample(double y, double x, int64_t height, int64_t width) {
-  Sample out;
-  // Far outside the plane a sample is zero.
-  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)))
-    return out;
-  const Neighbours v = neighbours(y, height), h = neighbours(x, width);
-  out.at = {v.low * width + h.low, v.low * width + h.high, v.high * width + h.low,
-            v.high * width + h.high};
-  out.weight = {(1 - v.rest) * (1 - h.rest), (1 - v.rest) * h.rest, v.rest * (1 - h.rest),
-                v.rest * h.rest};
-  return out;
-}
-
 /// Samples of every bin of one box, bin by bin.
 struct BoxSamples {
-  std::vector<Sample> samples;
+  std::vector<BoxSample> samples;
   int64_t per_bin = 0;
 };
 
-BoxSamples sample_box(const Call& c, const double* box, int64_t height, int64_t width) {
+BoxSamples sample_box(const Call& c, const double* corners, int64_t height, int64_t width) {
   const auto& attrs = c.attrs<RoiAlign>();
-  const bool half = attrs.coordinate_transformation_mode == "half_pixel";
-  const double scale = static_cast<double>(attrs.spatial_scale), shift = half ? 0.5 : 0;
-  const double left = box[0] * scale - shift, top = box[1] * scale - shift;
-  double wide = box[2] * scale - shift - left, high = box[3] * scale - shift - top;
-  if (!half) {
-    wide = std::max(wide, 1.0);
-    high = std::max(high, 1.0);
-  }
-  const double bin_high = high / static_cast<double>(attrs.output_height);
-  const double bin_wide = wide / static_cast<double>(attrs.output_width);
-  auto grid = [&](double bin) -> int64_t {
-    if (attrs.sampling_ratio > 0) return attrs.sampling_ratio;
-    if (!(bin < static_cast<double>(kMaxGrid))) c.fail("a box is too large to be sampled");
-    return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bin)));
-  };
-  const int64_t rows = grid(bin_high), columns = grid(bin_wide);
+  const auto box = BoxGrid::of(attrs, corners);
+  if (!box) c.fail("a box is too large to be sampled");
   BoxSamples out;
-  out.per_bin = rows * columns;
-  if (out.per_bin > kMaxSamples / (attrs.output_height * attrs.output_width))
-    c.fail("a box is too large to be sampled");
+  out.per_bin = box->rows * box->columns;
   for (int64_t i = 0; i < attrs.output_height; ++i)
     for (int64_t j = 0; j < attrs.output_width; ++j)
-      for (int64_t row = 0; row < rows; ++row)
-        for (int64_t column = 0; column < columns; ++column) {
-          const double y =
-              top + bin_high * (static_cast<double>(i) +
-                                (static_cast<double>(row) + 0.5) / static_cast<double>(rows));
-          const double x =
-              left + bin_wide * (static_cast<double>(j) + (static_cast<double>(column) + 0.5) /
-                                                              static_cast<double>(columns));
-          out.samples.push_back(make_sample(y, x, height, width));
-        }
+      for (int64_t k = 0; k < out.per_bin; ++k)
+        out.samples.push_back(box->sample(i, j, k, height, width));
   return out;
 }
 
-double pool_bin(const Sample* samples, int64_t count, const double* plane, bool average) {
+double pool_bin(const BoxSample* samples, int64_t count, const double* plane, bool average) {
   double sum = 0, top = 0;
   for (int64_t i = 0; i < count; ++i)
     for (size_t k = 0; k < 4; ++k) {
