@@ -140,12 +140,13 @@ class TrainingStep::Body {
     return inputs;
   }
 
-  Outcome run(const data::Batch& batch, double rate, int64_t update, bool apply) {
+  Outcome run(const data::Batch& batch, double rate, int64_t update, bool apply,
+              std::vector<StepTime>* profile) {
     const bool ends = options_.accumulate == 1 || gathered_ + 1 >= options_.accumulate;
     Part& part = ends ? main_ : gather_;
     hand_over_to(part);
     const auto inputs = inputs_of(part, batch, rate, update, apply);
-    results_ = &part.session->run(inputs);
+    results_ = &part.session->run(inputs, profile);
     first_result_ = StepGraph::kFirstResult;
     Outcome out;
     out.loss = tensor(0).to_double();
@@ -181,8 +182,9 @@ TrainingStep::TrainingStep(const onnx::Model& model, const StepOptions& options,
     : body_(std::make_unique<Body>(model, options, sample)) {}
 TrainingStep::~TrainingStep() = default;
 
-Outcome TrainingStep::run(const data::Batch& batch, double rate, int64_t update, bool apply) {
-  return body_->run(batch, rate, update, apply);
+Outcome TrainingStep::run(const data::Batch& batch, double rate, int64_t update, bool apply,
+                          std::vector<StepTime>* profile) {
+  return body_->run(batch, rate, update, apply, profile);
 }
 
 const Tensor& TrainingStep::output(size_t index) const {

@@ -49,8 +49,9 @@ class TrainingStep {
   ~TrainingStep();
 
   /// Runs a batch; `update` is the number of updates done before. With `apply` false nothing
-  /// changes (but the time it takes).
-  Outcome run(const data::Batch& batch, double rate, int64_t update, bool apply = true);
+  /// changes (but the time it takes). `profile` gets what each step of the plan took.
+  Outcome run(const data::Batch& batch, double rate, int64_t update, bool apply = true,
+              std::vector<StepTime>* profile = nullptr);
   /// An output of the network in the last run, for metrics; valid until the next.
   const Tensor& output(size_t index = 0) const;
 
