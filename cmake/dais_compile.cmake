@@ -37,6 +37,11 @@ if(DAIS_SANITIZE)
     -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   target_link_options(dais_options INTERFACE -fsanitize=${DAIS_SANITIZE})
 endif()
+if(DAIS_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_library(dais_sanitizer_defaults STATIC ${CMAKE_CURRENT_LIST_DIR}/sanitizer_defaults.cpp)
+  target_link_options(dais_options INTERFACE LINKER:-u,__lsan_default_options)
+  target_link_libraries(dais_options INTERFACE $<BUILD_INTERFACE:dais_sanitizer_defaults>)
+endif()
 if(DAIS_SANITIZE MATCHES thread OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # libgomp is not built for ThreadSanitizer, and clang has another OpenMP than oneDNN; teams of
   # std::thread serve the sanitizer, the fuzzers and clang-tidy.
