@@ -15,8 +15,9 @@
 
 namespace {
 
-using namespace dais;
-using namespace dais::data;
+// A program of its own, which the library never sees.
+using namespace dais;        // NOLINT(google-build-using-namespace)
+using namespace dais::data;  // NOLINT(google-build-using-namespace)
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 

@@ -9,7 +9,9 @@
 namespace dais {
 namespace {
 
-using namespace onnx::testing;
+using onnx::testing::model_proto;
+using onnx::testing::TestGraph;
+using onnx::testing::value_info;
 
 const char* const kFashion = "examples/fashion/fashion.onnx";
 

@@ -10,10 +10,8 @@
 #include "ops/concat/concat.h"
 #include "ops/elementwise/elementwise.h"
 
-namespace dais::onnx {
+namespace dais::onnx::testing {
 namespace {
-
-using namespace testing;
 
 Model model_of(std::unique_ptr<Graph> graph, std::vector<std::string> outputs) {
   Model out;
@@ -115,4 +113,4 @@ TEST(Exporter, OnlyTheseHaveNoFormInOldOpsets) {
 }
 
 }  // namespace
-}  // namespace dais::onnx
+}  // namespace dais::onnx::testing

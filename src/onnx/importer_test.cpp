@@ -3,10 +3,8 @@
 #include "ir/call.h"
 #include "onnx/testing/test_model.h"
 
-namespace dais::onnx {
+namespace dais::onnx::testing {
 namespace {
-
-using namespace testing;
 
 const std::string x = value_info("x", DType::f32, {"N", "2"});
 
@@ -156,4 +154,4 @@ TEST(Importer, TruncatedFilesAreErrors) {
 }
 
 }  // namespace
-}  // namespace dais::onnx
+}  // namespace dais::onnx::testing

@@ -7,10 +7,8 @@
 #include "ops/attention/attention.h"
 #include "ops/run_op.h"
 
-namespace dais::onnx {
+namespace dais::onnx::testing {
 namespace {
-
-using namespace testing;
 
 Tensor ints(const Shape& shape, std::initializer_list<int64_t> values) {
   return Tensor::of<int64_t>(shape, values);
@@ -79,4 +77,4 @@ TEST(Lowering, AttentionOfValidLengthsInParts) {
 }
 
 }  // namespace
-}  // namespace dais::onnx
+}  // namespace dais::onnx::testing

@@ -1,10 +1,8 @@
 #include "backends/cpu/onednn_testing.h"
 #include "base/threads.h"
 
-namespace dais::onednn {
+namespace dais::onednn::testing {
 namespace {
-
-using namespace testing;
 
 void expect_conv(const ConvDesc& desc) {
   const Created created = create(desc);
@@ -233,4 +231,4 @@ TEST(OnednnConv, KeepsItsTeam) {
 }
 
 }  // namespace
-}  // namespace dais::onednn
+}  // namespace dais::onednn::testing

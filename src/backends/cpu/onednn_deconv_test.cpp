@@ -1,9 +1,7 @@
 #include "backends/cpu/onednn_testing.h"
 
-namespace dais::onednn {
+namespace dais::onednn::testing {
 namespace {
-
-using namespace testing;
 
 void expect_deconv(const DeconvDesc& desc) {
   const Created created = create(desc);
@@ -66,4 +64,4 @@ TEST(OnednnDeconv, AgreesWithLoops) {
 }
 
 }  // namespace
-}  // namespace dais::onednn
+}  // namespace dais::onednn::testing

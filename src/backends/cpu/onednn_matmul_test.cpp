@@ -1,9 +1,7 @@
 #include "backends/cpu/onednn_testing.h"
 
-namespace dais::onednn {
+namespace dais::onednn::testing {
 namespace {
-
-using namespace testing;
 
 /// Empty strides in a MatrixDesc, spelt out.
 Dims strides_of(const MatrixDesc& matrix, const Dims& dims) {
@@ -162,4 +160,4 @@ TEST(CpuIsa, LevelsAreOrdered) {
 }
 
 }  // namespace
-}  // namespace dais::onednn
+}  // namespace dais::onednn::testing
