@@ -73,8 +73,9 @@ Perm full_perm(const Transpose& attrs, size_t rank) {
   return perm;
 }
 
+/// Where bf16 has no kernel it was widened before.
 bool kernel_type(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::u8 || dtype == DType::i8;
+  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::u8 || dtype == DType::i8;
 }
 
 template <typename S>
@@ -182,7 +183,7 @@ class Walk {
     if (!data && !weights) return false;
     if (data ? data->channels_last : weights->channels_last) return false;
     for (const Value* value : {node.in[0], node.in[1]})
-      if (!value->type.ranked() || value->type.dtype != DType::f32) return false;
+      if (!value->type.ranked() || !kernel_type(value->type.dtype)) return false;
     const Perm perm = channels_first_perm(node.in[0]->type.shape->size());
     Values in{twins_.in_order(node.in[0], perm)};
     if (weights) {

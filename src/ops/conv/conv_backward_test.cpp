@@ -33,6 +33,46 @@ TEST(ConvBackwardRows, AgreeInBothLayouts) {
   }
 }
 
+Tensor in_half(const Tensor& wide) {
+  Tensor out(DType::bf16, wide.shape());
+  for (int64_t i = 0; i < wide.elements(); ++i)
+    out.storage<BFloat16>()[i] = BFloat16(static_cast<float>(wide.to_double(i)));
+  return out;
+}
+
+/// A convolution and its gradients in bf16: sums in f32, rounded once, are one unit of bf16 apart
+/// where a sum lies between two.
+TEST(HalfConvRows, AgreeForWindowsOfEveryKind) {
+  if (cpu::machine_isa() < Isa::amx) GTEST_SKIP() << "needs the tile unit";
+  struct Case {
+    Conv conv;
+    Shape x, w, y;
+  };
+  const Case cases[] = {
+      {{.pads = {1, 1, 1, 1}}, {2, 9, 7, 16}, {33, 16, 3, 3}, {2, 9, 7, 33}},
+      {{.pads = {1, 1, 1, 1}, .strides = {2, 2}}, {2, 10, 8, 40}, {16, 40, 3, 3}, {2, 5, 4, 16}},
+      {{.pads = {2, 3, 1, 2}, .strides = {2, 1}}, {3, 11, 9, 3}, {20, 3, 5, 6}, {3, 5, 9, 20}},
+      {{.pads = {20, 5, 20, 5}, .strides = {2, 2}}, {1, 45, 30, 1}, {8, 1, 41, 11}, {1, 23, 15, 8}},
+      {{}, {2, 5, 5, 32}, {64, 32, 1, 1}, {2, 5, 5, 64}},
+      {{.strides = {2, 2}}, {2, 6, 6, 24}, {32, 24, 1, 1}, {2, 3, 3, 32}},
+      {{.dilations = {2, 1}, .pads = {0, 1, 0, 1}}, {1, 9, 7, 35}, {4, 35, 3, 3}, {1, 5, 7, 4}},
+      {{.dilations = {1, 2}}, {1, 6, 9, 5}, {4, 5, 2, 3}, {1, 5, 5, 4}},
+  };
+  const RowTolerance tolerance{.relative = 0x1p-8, .absolute = 1e-4};
+  for (Case c : cases) {
+    c.conv.kernel_shape = {c.w[2], c.w[3]};
+    c.conv.channels_last = true;
+    const Tensor x = in_half(sample<float>(c.x, 1, 3)), w = in_half(sample<float>(c.w, 1, 2)),
+                 dy = in_half(sample<float>(c.y, 1, 1)),
+                 bias = in_half(sample<float>({c.w[0]}, 1, 4));
+    EXPECT_GT(check_rows(c.conv, {x, w, bias}, tolerance), 0);
+    EXPECT_GT(check_rows(same_window<ConvBackwardData>(c.conv), {dy, w, Tensor::ints(c.x.dims())},
+                         tolerance, {2}),
+              0);
+    EXPECT_GT(check_rows(same_window<ConvBackwardWeights>(c.conv), {x, dy}, tolerance), 0);
+  }
+}
+
 TEST(ConvBackwardRows, AgreeOnLines) {
   check({.pads = {2, 2}, .strides = {2}}, {3, 8, 21}, {16, 8, 5}, {3, 16, 11});
 }

@@ -332,6 +332,7 @@ void register_conv_cpu(Kernels& kernels) {
   register_winograd(kernels);
   register_planes(kernels);
   register_conv_backward(kernels);
+  register_half_conv(kernels);
   const auto add = [&](std::string_view name, const Op& op, Isa isa, int priority) {
     kernels.add({.name = name,
                  .op = &op,

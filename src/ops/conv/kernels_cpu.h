@@ -14,6 +14,8 @@ std::unique_ptr<Kernel> prepare_winograd(const KernelQuery& query);
 
 /// Adds the rows of gradients.
 void register_conv_backward(Kernels& kernels);
+/// Adds the rows of bf16 convolution and its gradients on the tile unit.
+void register_half_conv(Kernels& kernels);
 /// Adds the rows of Winograd's transform.
 void register_winograd(Kernels& kernels);
 /// Adds the rows of convolution on the tile unit.

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/threads.h"
 #include "ops/fused/fused.h"
+#include "ops/matmul/half_cpu.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/nbits_cpu.h"
 #include "ops/matmul/product.h"
@@ -269,6 +270,7 @@ void register_matmul_cpu(Kernels& kernels) {
                  .accepts = accepts,
                  .prepare = prepare});
   register_nbits_rows(kernels);
+  register_half_products(kernels);
 }
 }  // namespace ops
 }  // namespace dais

@@ -3,6 +3,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/run_op.h"
 #include "runtime/plan_agreement_test.h"
+#include "runtime/row_test.h"
 
 namespace dais {
 namespace {
@@ -103,6 +104,40 @@ TEST(ProductRows, StepsBehindTheProductAgree) {
         graph.add_node(Fused::op, Attrs::of(Fused{}), in, 1, {}, std::move(regions)).outs;
     expect_rows_agree(graph, {a, residual}, 3e-6, plain.get());
   }
+}
+
+Tensor in_half(const Tensor& wide) {
+  Tensor out(DType::bf16, wide.shape());
+  for (int64_t i = 0; i < wide.elements(); ++i)
+    out.storage<BFloat16>()[i] = BFloat16(static_cast<float>(wide.to_double(i)));
+  return out;
+}
+
+/// Results are sums in f32, rounded once: they are one unit of bf16 apart where a sum lies between
+/// two.
+TEST(ProductRows, HalvesAgree) {
+  if (cpu::machine_isa() < Isa::amx) GTEST_SKIP() << "needs the tile unit";
+  const RowTolerance tolerance{.relative = 0x1p-8, .absolute = 1e-4};
+  const auto check = [&](const Tensor& a, const Tensor& b, const Tensor* bias, auto op) {
+    Graph graph;
+    std::vector<Datum> inputs{a, b};
+    Values in{graph.add_input(Type::of(a), "a"), graph.add_input(Type::of(b), "b")};
+    if (bias) {
+      inputs.emplace_back(*bias);
+      in.push_back(graph.add_input(Type::of(*bias), "c"));
+    }
+    graph.outputs = {graph.add(op, in)};
+    EXPECT_GT(check_rows(graph, inputs, tolerance), 0);
+  };
+  const Tensor bias = in_half(test_tensor({70}, 3));
+  for (const bool trans_a : {false, true})
+    for (const bool trans_b : {false, true})
+      check(in_half(test_tensor(trans_a ? Shape{90, 50} : Shape{50, 90}, 1)),
+            in_half(test_tensor(trans_b ? Shape{70, 90} : Shape{90, 70}, 2)), &bias,
+            Gemm{.trans_a = trans_a, .trans_b = trans_b});
+  check(in_half(test_tensor({3, 33, 40}, 1)), in_half(test_tensor({40, 35}, 2)), nullptr, MatMul{});
+  check(in_half(test_tensor({2, 3, 33, 40}, 1)), in_half(test_tensor({2, 1, 40, 35}, 2)), nullptr,
+        MatMul{});
 }
 
 void check_nbits(int64_t rows, int64_t depth, int64_t columns, int64_t block, bool zeros,

@@ -1,8 +1,9 @@
-// Matrix products and what can be written as such: y[z] = epilogue(sum over k of A[z] B[z]). A block
-// of 256 threads makes a tile of 64 x 64 results, each thread 4 x 4 of them in registers, from slices
-// of depth 16 that all load into shared memory; the next slice is fetched while this one is used.
-// What differs between matrices, convolutions and their gradients is where an element of A and B
-// comes from: convolutions never write their columns out. Bound by arithmetic for large sizes.
+// Matrix products and what can be written as such: y[z] = epilogue(sum over k of A[z] B[z]). A
+// block of 256 threads makes a tile of 64 x 64 results, each thread 4 x 4 of them in registers,
+// from slices of depth 16 that all load into shared memory; the next slice is fetched while this
+// one is used. What differs between matrices, convolutions and their gradients is where an element
+// of A and B comes from: convolutions never write their columns out. Bound by arithmetic for large
+// sizes.
 //
 // Compiled with: A_TYPE, B_TYPE, Y_TYPE (in memory), LANE (sums), MODE; the epilogue comes before.
 
@@ -119,8 +120,8 @@ __device__ __forceinline__ B_TYPE load_b(const Problem& p, const B_TYPE* b, int3
 #endif
 }
 
-// Neighbouring threads load neighbouring addresses: which of the two axes of a slice that is depends
-// on how the matrix lies.
+// Neighbouring threads load neighbouring addresses: which of the two axes of a slice that is
+// depends on how the matrix lies.
 __device__ __forceinline__ int2 place_in_slice(int load, int along_depth) {
   const int at = load * kThreads + threadIdx.x;
   return along_depth ? make_int2(at / kSlice, at % kSlice) : make_int2(at % kTile, at / kTile);
@@ -157,9 +158,8 @@ __device__ __forceinline__ void finish(const Problem& p, const Epilogue& epilogu
         narrow<Y_TYPE>(epilogue.apply(sum, place.batch, place.first + row, column));
 }
 
-extern "C" __global__ void __launch_bounds__(256) product(Problem p, Epilogue epilogue,
-                                                          const A_TYPE* a, const B_TYPE* b,
-                                                          Y_TYPE* y) {
+extern "C" __global__ void __launch_bounds__(256)
+    product(Problem p, Epilogue epilogue, const A_TYPE* a, const B_TYPE* b, Y_TYPE* y) {
   __shared__ LANE left[kSlice][kTile + 4];
   __shared__ LANE right[kSlice][kTile + 4];
   const uint32 tiles_down = (p.rows + kTile - 1) / kTile;

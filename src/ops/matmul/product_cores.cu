@@ -56,9 +56,8 @@ __device__ __forceinline__ void fetch_right(const Problem& p, const B_TYPE* b, i
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) product_cores(Problem p, Epilogue epilogue,
-                                                                const A_TYPE* a, const B_TYPE* b,
-                                                                Y_TYPE* y) {
+extern "C" __global__ void __launch_bounds__(256)
+    product_cores(Problem p, Epilogue epilogue, const A_TYPE* a, const B_TYPE* b, Y_TYPE* y) {
   __shared__ __align__(16) A_TYPE left[kCoreTile][kCoreRow];
   __shared__ __align__(16) B_TYPE right[kCoreTile][kCoreRow];
   const uint32 tiles_across = (p.columns + kCoreTile - 1) / kCoreTile;
