@@ -49,6 +49,13 @@ DeviceChoice choose(const cuda::Tables& tables, int ordinal) {
   return out;
 }
 
+using Offers = std::map<std::string, std::function<std::shared_ptr<Backend>()>, std::less<>>;
+
+Offers& offers() {
+  static Offers known;
+  return known;
+}
+
 int ordinal_of(std::string_view name) {
   if (name == "gpu") return 0;
   int out = -1;
@@ -61,6 +68,10 @@ int ordinal_of(std::string_view name) {
 }
 
 }  // namespace
+
+void offer_device(const std::string& name, std::function<std::shared_ptr<Backend>()> open) {
+  offers()[name] = std::move(open);
+}
 
 std::string emulated_problem() {
   const char* named = std::getenv("DAIS_CXX");
@@ -85,6 +96,10 @@ DeviceChoice choose_device(std::string_view name) {
     } catch (const Error& error) {
       return {nullptr, "CPU, as no GPU is usable: " + error.problem()};
     }
+  }
+  if (const auto offered = offers().find(name); offered != offers().end()) {
+    auto backend = offered->second();
+    return {backend, backend->name()};
   }
   const std::string guess = nearest(name, {"cpu", "gpu", "auto", "emulated"});
   throw Error(Code::invalid_argument, "'" + std::string(name) + "' is no device", "",

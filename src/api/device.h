@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ struct DeviceChoice {
 /// that was asked for is of no use, and `invalid_argument` for another name. A device that was
 /// opened before is shared.
 DeviceChoice choose_device(std::string_view name);
+
+/// Makes another device known under this name, which choose_device then takes: a test's. Not while
+/// another thread chooses.
+void offer_device(const std::string& name, std::function<std::shared_ptr<Backend>()> open);
 
 /// Why the emulated device cannot be used here; empty: it can.
 std::string emulated_problem();

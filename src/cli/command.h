@@ -11,6 +11,10 @@ struct Program {
   int status = 0;  ///< exit code of a run that ended without an error
 };
 
+/// The whole program: what the words ask for, errors written to the error stream. Gives the exit
+/// code.
+int run_program(int argc, char** argv);
+
 void add_bench(Program& program);
 void add_convert(Program& program);
 void add_compare(Program& program);

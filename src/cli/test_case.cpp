@@ -92,6 +92,27 @@ Model written_and_read(const Model& model, int64_t opset) {
   }
 }
 
+/// Why an op of the plan is not on the device, from the plan's warning of it.
+std::string reason_of(const Plan& plan, std::string_view op) {
+  const std::string start = std::string(op) + " runs on the CPU (";
+  for (const std::string& warning : plan.warnings())
+    if (warning.starts_with(start)) return warning.substr(warning.find("): ") + 3);
+  return "belongs to a subgraph";
+}
+
+void count_places(const Plan& plan, const Plan& outer, Placement& out) {
+  for (const Step& step : plan.steps()) {
+    for (const auto& region : step.regions) count_places(*region, outer, out);
+    const Node& node = *step.node;
+    if (step.place == Place::device) ++out.device;
+    if (step.place != Place::host || node.op->view || node.outs.empty() || node.outs[0]->known())
+      continue;
+    ++out.host;
+    const Plan& warned = plan.options().backend ? plan : outer;
+    ++out.left[std::string(node.op->name) + ": " + reason_of(warned, node.op->name)];
+  }
+}
+
 /// Runs a model and judges its outputs; "" when they are right.
 class Runner {
  public:
@@ -126,6 +147,7 @@ class Runner {
   CaseResult compare(const Named& expected) const {
     CaseResult out;
     if (truth_) out.measured = measure(expected);
+    if (options_.compile.backend) count_places(first_->plan(), first_->plan(), out.placement);
     for (const auto& output : expected) {
       out.difference = compare_outputs(names_, got_, {output}, options_);
       if (!out.difference.empty() && !as_exact(output.first, out.measured)) break;
@@ -220,6 +242,7 @@ CaseResult run_folder(const TestCase& test, const CaseOptions& options) {
   for (const auto& set : sets) {
     CaseResult found = run_data_set(test.model, set, options);
     out.measured.insert(out.measured.end(), found.measured.begin(), found.measured.end());
+    out.placement.add(found.placement);
     if (found.difference.empty()) continue;
     out.difference = set.filename().string() + ": " + found.difference;
     break;
@@ -309,7 +332,7 @@ CaseResult compare_entry(const TestCase& test, CaseOptions options) {
   for (const Value* input : model.graph->inputs) {
     const auto found = std::find_if(given.begin(), given.end(),
                                     [&](const auto& pair) { return pair.first == input->name; });
-    if (found == given.end()) return {"the case gives no input '" + input->name + "'", {}};
+    if (found == given.end()) return {"the case gives no input '" + input->name + "'"};
     inputs.push_back(found->second);
   }
   const double allowed = test.entry.at("tol").get<double>();
@@ -317,13 +340,14 @@ CaseResult compare_entry(const TestCase& test, CaseOptions options) {
   Runner runner(std::move(model), options);
   runner.run(inputs);
   if (!test.entry.at("expect").is_null()) return runner.compare(values_of(test.entry["expect"]));
-  if (test.entry.at("any_of").is_null()) return {"ran, but an error was expected", {}};
+  if (test.entry.at("any_of").is_null()) return {"ran, but an error was expected"};
   std::string difference;
   for (const auto& accepted : test.entry["any_of"]) {
-    difference = runner.compare(values_of(accepted)).difference;
-    if (difference.empty()) return {};
+    CaseResult found = runner.compare(values_of(accepted));
+    if (found.difference.empty()) return found;
+    difference = std::move(found.difference);
   }
-  return {"agrees with none of the accepted answers; with the last: " + difference, {}};
+  return {"agrees with none of the accepted answers; with the last: " + difference};
 }
 
 CaseResult run_entry(const TestCase& test, const CaseOptions& options) {
@@ -349,6 +373,12 @@ void find_folder_cases(const fs::path& root, std::vector<TestCase>& out) {
 }
 
 }  // namespace
+
+void Placement::add(const Placement& other) {
+  device += other.device;
+  host += other.host;
+  for (const auto& [text, count] : other.left) left[text] += count;
+}
 
 std::vector<TestCase> find_cases(const std::vector<std::string>& folders,
                                  const std::string& cases) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -54,9 +55,18 @@ struct Measured {
   Distance ours, theirs, apart;
 };
 
+/// Where the nodes of a model ran that has a device: those of subgraphs too, but no arithmetic on
+/// sizes and no views.
+struct Placement {
+  size_t device = 0, host = 0;
+  std::map<std::string, size_t> left;  ///< "concat: why it is not on the device", and how many
+  void add(const Placement& other);
+};
+
 struct CaseResult {
   std::string difference;  ///< the first one; empty when all outputs are right
-  std::vector<Measured> measured;
+  Placement placement = {};
+  std::vector<Measured> measured = {};
 };
 
 /// Runs a case. Throws Error when the

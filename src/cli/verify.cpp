@@ -25,6 +25,8 @@ struct Outcome {
   std::string name, status, detail;
   double seconds = 0;
   std::vector<Measured> measured;
+  Placement placement = {};
+  bool lost = false;  ///< the device runs nothing any more
 };
 
 /// Names of cases that may fail: "name  # reason" a line.
@@ -51,14 +53,19 @@ std::map<std::string, std::string> read_skips(const std::string& path) {
 Outcome judge(const TestCase& test, const Options& options,
               const std::map<std::string, std::string>& skips) {
   Outcome out{test.name, "passed", {}, 0, {}};
+  const bool device = options.run.compile.backend != nullptr;
   const auto start = std::chrono::steady_clock::now();
   try {
     CaseResult result = run_case(test, options.run);
     out.detail = std::move(result.difference);
     out.measured = std::move(result.measured);
+    out.placement = std::move(result.placement);
   } catch (const NoForm&) {
     out.status = "no form";
     return out;
+  } catch (const Error& error) {
+    out.detail = error.what();
+    out.lost = device && error.code() == Code::unavailable;
   } catch (const std::exception& error) {
     out.detail = error.what();
   }
@@ -74,12 +81,26 @@ Outcome judge(const TestCase& test, const Options& options,
   return out;
 }
 
+json places_json(const Placement& placement) {
+  return {{"device", placement.device}, {"cpu", placement.host}, {"left", placement.left}};
+}
+
+/// What ran on the device and what did not, the most frequent first.
+void print(const Placement& placement) {
+  std::printf("%zu nodes ran on the device, %zu on the CPU\n", placement.device, placement.host);
+  std::vector<std::pair<size_t, std::string>> left;
+  for (const auto& [text, count] : placement.left) left.emplace_back(count, text);
+  std::sort(left.rbegin(), left.rend());
+  for (const auto& [count, text] : left) std::printf("  %5zu  %s\n", count, text.c_str());
+}
+
 void print(const Outcome& outcome, const Options& options) {
   if (options.json) {
     json line = {{"case", outcome.name},
                  {"status", outcome.status},
                  {"detail", outcome.detail},
                  {"seconds", outcome.seconds}};
+    if (options.run.compile.backend) line["places"] = places_json(outcome.placement);
     for (const Measured& measured : outcome.measured)
       line["measured"].push_back({{"output", measured.output},
                                   {"rms", measured.ours.rms},
@@ -117,21 +138,27 @@ void verify(Program& program, Options& options) {
   const auto skips = read_skips(options.skip);
   std::map<std::string, size_t> counts;
   double seconds = 0;
+  Placement placement;
   for (const TestCase& test : tests) {
     const Outcome outcome = judge(test, options, skips);
+    placement.add(outcome.placement);
     ++counts[outcome.status];
     seconds += outcome.seconds;
     print(outcome, options);
+    if (outcome.lost)
+      throw Error(Code::unavailable, "the device is lost after '" + outcome.name + "'", "",
+                  "The cases behind it were not run");
   }
   const size_t bad = counts["failed"] + counts["unexpected"];
   if (options.json) {
-    const json summary = {{"cases", tests.size()},
-                          {"passed", counts["passed"]},
-                          {"failed", counts["failed"]},
-                          {"allowed", counts["allowed"]},
-                          {"unexpected", counts["unexpected"]},
-                          {"no_form", counts["no form"]},
-                          {"seconds", seconds}};
+    json summary = {{"cases", tests.size()},
+                    {"passed", counts["passed"]},
+                    {"failed", counts["failed"]},
+                    {"allowed", counts["allowed"]},
+                    {"unexpected", counts["unexpected"]},
+                    {"no_form", counts["no form"]},
+                    {"seconds", seconds}};
+    if (options.run.compile.backend) summary["places"] = places_json(placement);
     std::printf("%s\n", json{{"summary", summary}}.dump().c_str());
   } else {
     std::printf(
@@ -139,6 +166,7 @@ void verify(Program& program, Options& options) {
         "list; %.1f s\n",
         tests.size(), counts["passed"], counts["failed"], counts["allowed"], counts["unexpected"],
         seconds);
+    if (options.run.compile.backend) print(placement);
     if (counts["no form"])
       std::printf("%zu of them have no form in opset %lld\n", counts["no form"],
                   static_cast<long long>(options.run.round_trip_opset));

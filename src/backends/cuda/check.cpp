@@ -19,9 +19,18 @@ bool is_lost(DriverResult result) {
   }
 }
 
+namespace {
+/// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
+std::string result_text(const DriverApi& driver, DriverResult result) {
+  const char* text = nullptr;
+  if (driver.get_error_string) driver.get_error_string(result, &text);
+  return result_name(driver, result) + (text ? " (" + std::string(text) + ")" : std::string());
+}
+}  // namespace
+
 void check(const DriverApi& driver, DriverResult result, const std::string& action) {
   if (result == DriverResult::success) return;
-  const std::string what = action + ": " + result_name(driver, result);
+  const std::string what = action + ": " + result_text(driver, result);
   if (result == DriverResult::out_of_memory)
     throw Error(Code::exhausted, what, "GPU", "Use a smaller batch or free memory of the device");
   if (is_lost(result))

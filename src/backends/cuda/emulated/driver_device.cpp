@@ -102,8 +102,14 @@ void fill_device(DriverApi& api) {
   api.get_error_name = [](DriverResult result, const char** text) {
     return error_text(result, text, true);
   };
+  // Where a kernel is at fault the text says what was found, until that is taken.
   api.get_error_string = [](DriverResult result, const char** text) {
-    return error_text(result, text, false);
+    thread_local std::string found;
+    found = result == DriverResult::success || result != state().pending() ? std::string()
+                                                                           : describe_findings();
+    if (found.empty()) return error_text(result, text, false);
+    *text = found.c_str();
+    return DriverResult::success;
   };
   api.device_get = [](DriverDevice* device, int ordinal) {
     *device = 0;
