@@ -12,7 +12,12 @@
 //
 // HEAD is the head's size, at most 256 for rows and 128 for tiles.
 //
+// With CACHED there are the kernels of caches: they put new keys and values behind those of before,
+// rotated by their position where asked, and find how many keys each example has.
+//
 // Compiled with: -DELEMENT=float -DHEAD=64
+// Compiled with: -DELEMENT=float -DHEAD=64 -DCACHED -DINDEX=int64
+// Compiled with: -DELEMENT=f16 -DHEAD=64 -DTILES -DCACHED -DINDEX=int32
 // Compiled with: -DELEMENT=float -DHEAD=40
 // Compiled with: -DELEMENT=f16 -DHEAD=64 -DTILES
 // Compiled with: -DELEMENT=bf16 -DHEAD=128 -DTILES -DNEEDS=80
@@ -32,14 +37,26 @@ struct Problem {
   int queries, keys, heads, group;                    ///< group: query heads of one key head
   int mask_keys;  ///< keys that the mask tells about; those behind are masked
   int causal_offset;  ///< query i sees keys up to i + offset; greater than all keys: all of them
+  int window;         ///< so many keys before the last one that it may see; below 0: all
+  int causal;         ///< with `ends`: offsets follow from them
   float scale, softcap;
+  const int* ends;  ///< keys of each example; null: all have `keys`
 };
+
+/// The problem of one example.
+__device__ __forceinline__ Problem of_example(Problem p, int example) {
+  if (!p.ends) return p;
+  p.keys = p.ends[example];
+  p.causal_offset = p.causal ? p.keys - p.queries : p.keys;
+  return p;
+}
 
 /// What is added to a score: minus infinity where the key is not seen.
 __device__ __forceinline__ float hidden(const Problem& p, const ELEMENT* added, const bool* seen,
                                         int example, int head, int query, int key) {
   const float never = -infinity();
   if (key >= p.keys || key > query + p.causal_offset || query >= p.queries) return never;
+  if (p.window >= 0 && key < query + p.causal_offset - p.window) return never;
   if (!added && !seen) return 0.0f;
   if (key >= p.mask_keys) return never;
   const int64 at = example * p.mask_example + head * p.mask_head + query * p.mask_row +
@@ -63,7 +80,8 @@ constexpr int kKeys = 32, kQueries = 8;
 extern "C" __global__ void __launch_bounds__(32 * kQueries)
     attention_rows(const ELEMENT* __restrict__ q, const ELEMENT* __restrict__ k,
                    const ELEMENT* __restrict__ v, const ELEMENT* __restrict__ added,
-                   const bool* __restrict__ seen, ELEMENT* __restrict__ y, Problem p) {
+                   const bool* __restrict__ seen, ELEMENT* __restrict__ y, Problem problem) {
+  const Problem p = of_example(problem, blockIdx.z);
   constexpr int kShare = (HEAD + 31) / 32;
   __shared__ float query[kQueries][HEAD];
   __shared__ float keys[kKeys][HEAD + 1];
@@ -148,7 +166,8 @@ __device__ __forceinline__ float row_join(float value, Join join) {
 extern "C" __global__ void __launch_bounds__(128)
     attention_tiles(const ELEMENT* __restrict__ q, const ELEMENT* __restrict__ k,
                     const ELEMENT* __restrict__ v, const ELEMENT* __restrict__ added,
-                    const bool* __restrict__ seen, ELEMENT* __restrict__ y, Problem p) {
+                    const bool* __restrict__ seen, ELEMENT* __restrict__ y, Problem problem) {
+  const Problem p = of_example(problem, blockIdx.z);
   __shared__ __align__(16) ELEMENT keys[kTile * (HEAD + kPad)];
   __shared__ __align__(16) ELEMENT values[HEAD * (kTile + kPad)];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
@@ -241,6 +260,86 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int n = 0; n < kColumns; ++n)
       *reinterpret_cast<uint32*>(to + n * 8) =
           mma_pair<ELEMENT>(result[n][half * 2] * factor, result[n][half * 2 + 1] * factor);
+  }
+}
+#endif
+
+#ifdef CACHED
+#include "fault.cuh"
+
+/// New tokens of one call: `rows` says where they lie, `past` how many came before when `ends` does
+/// not; a cache has room for `capacity`. Pairs of the first 2 * half elements are rotated.
+struct Cache {
+  Rows rows;
+  int heads, length, past, past_capacity, capacity, half, interleaved;
+};
+
+/// Element e of a head rotated by one row of the tables.
+__device__ __forceinline__ float rotated(const ELEMENT* head, int e, const ELEMENT* cosines,
+                                         const ELEMENT* sines, const Cache& c) {
+  const float x = to_float(head[e]);
+  if (e >= 2 * c.half) return x;
+  const int pair = c.interleaved ? e / 2 : e % c.half;
+  const bool upper = c.interleaved ? e % 2 : e >= c.half;
+  const int other = c.interleaved ? e ^ 1 : upper ? e - c.half : e + c.half;
+  const float turned = to_float(head[other]) * to_float(sines[pair]);
+  return x * to_float(cosines[pair]) + (upper ? turned : -turned);
+}
+
+/// cache [examples, heads, capacity, HEAD]: what was there before, and `fresh` behind it. `before`,
+/// the tables and `ends` may be null.
+extern "C" __global__ void __launch_bounds__(256)
+    append(const ELEMENT* __restrict__ before, const ELEMENT* __restrict__ fresh,
+           ELEMENT* __restrict__ cache, const ELEMENT* __restrict__ cosines,
+           const ELEMENT* __restrict__ sines, const int* __restrict__ ends, Size count, Cache c) {
+  each_element(count, [&](Size i) {
+    const int e = i % HEAD, at = i / HEAD % c.capacity, head = i / HEAD / c.capacity % c.heads;
+    const int example = i / HEAD / c.capacity / c.heads;
+    const int past = ends ? ends[example] - c.length : c.past;
+    const int token = at - past;
+    ELEMENT value = from_float<ELEMENT>(0.0f);
+    if (token >= 0 && token < c.length) {
+      const ELEMENT* from = fresh + example * c.rows.example + head * c.rows.head + token * c.rows.row;
+      value = cosines ? from_float<ELEMENT>(rotated(from, e, cosines + int64(at) * c.half,
+                                                    sines + int64(at) * c.half, c))
+                      : from[e];
+    } else if (before && at < c.past_capacity) {
+      value = before[((int64(example) * c.heads + head) * c.past_capacity + at) * HEAD + e];
+    }
+    cache[i] = value;
+  });
+}
+
+/// x, in `rows`, to y [examples, length, heads, HEAD].
+extern "C" __global__ void __launch_bounds__(256)
+    rotate(const ELEMENT* __restrict__ x, ELEMENT* __restrict__ y,
+           const ELEMENT* __restrict__ cosines, const ELEMENT* __restrict__ sines,
+           const int* __restrict__ ends, Size count, Cache c) {
+  each_element(count, [&](Size i) {
+    const int e = i % HEAD, head = i / HEAD % c.heads, token = i / HEAD / c.heads % c.length;
+    const int example = i / HEAD / c.heads / c.length;
+    const int64 at = int64(ends[example] - c.length + token) * c.half;
+    y[i] = from_float<ELEMENT>(
+        rotated(x + example * c.rows.example + head * c.rows.head + token * c.rows.row, e,
+                cosines + at, sines + at, c));
+  });
+}
+
+/// ends[n]: how many keys example n has. With `total` lengths[n] is the last one's index, but all
+/// count `least` in a prompt (where the total is that); else it is their number. Ends outside
+/// [least, most], or beyond the total, are reported.
+extern "C" __global__ void __launch_bounds__(256)
+    set_ends(const INDEX* __restrict__ lengths, const INDEX* __restrict__ total,
+             int* __restrict__ ends, int examples, int least, int most, FaultRecord* faults,
+             int step) {
+  for (int n = threadIdx.x; n < examples; n += blockDim.x) {
+    const int64 given = lengths[n], whole = total ? int64(*total) : int64(most);
+    int64 end = !total ? given : whole == least ? int64(least) : given + 1;
+    if (end < least || end > most || end > whole) {
+      report_fault(faults, 1, step, given);
+      end = end < least ? least : most;
+    }
+    ends[n] = static_cast<int>(end);
   }
 }
 #endif

@@ -1,32 +1,18 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cuda/row.h"
 #include "ops/attention/attention.h"
+#include "ops/attention/attention_parts_cuda.h"
+#include "ops/attention/grouped_cuda.h"
 #include "ops/strided.h"
 
 namespace dais {
 namespace {
 
-enum : size_t { kRows, kTiles };
-
-/// As in attention.cu.
-struct Rows {
-  int64_t example = 0, head = 0, row = 0;
-};
-struct Problem {
-  Rows q, k, v, y;
-  int64_t mask_example = 0, mask_head = 0, mask_row = 0, mask_key = 0;
-  int queries = 0, keys = 0, heads = 0, group = 1;
-  int mask_keys = 0;
-  int causal_offset = 0;
-  float scale = 1, softcap = 0;
-};
-
 /// [N, heads, length, size], or [N, length, heads * size].
 struct Heads {
   int64_t examples, heads, length, size;
-  Rows rows;
+  AttentionRows rows;
 };
 Heads heads_of(const Shape& shape, int64_t heads) {
   if (shape.rank() == 4)
@@ -39,21 +25,29 @@ Heads heads_of(const Shape& shape, int64_t heads) {
   return {shape[0], heads, shape[1], size, {shape[1] * shape[2], size, shape[2]}};
 }
 
-Problem problem_of(const Node& node, const Sizes& sizes) {
+/// Whether keys and values go through a cache before they are used.
+bool is_cached(const Node& node) { return node.has(4) || node.outs.size() > 1; }
+
+int64_t past_of(const Node& node, const Sizes& sizes) { return node.has(4) ? sizes.in[4][2] : 0; }
+
+AttentionProblem problem_of(const Node& node, const Sizes& sizes) {
   const auto& attrs = *node.as<Attention>();
   const Heads q = heads_of(sizes.in[0], attrs.q_num_heads);
   const Heads k = heads_of(sizes.in[1], attrs.kv_num_heads);
   const Heads v = heads_of(sizes.in[2], attrs.kv_num_heads);
-  Problem p;
+  const int64_t past = past_of(node, sizes), keys = past + k.length;
+  AttentionProblem p;
   p.q = q.rows;
   p.k = k.rows;
   p.v = v.rows;
+  if (is_cached(node)) p.k = p.v = {k.heads * keys * k.size, keys * k.size, k.size};
   p.y = heads_of(sizes.out[0], attrs.q_num_heads).rows;
   p.queries = static_cast<int>(q.length);
-  p.keys = static_cast<int>(k.length);
+  p.keys = static_cast<int>(keys);
   p.heads = static_cast<int>(q.heads);
   p.group = static_cast<int>(q.heads / std::max<int64_t>(k.heads, 1));
-  p.causal_offset = attrs.is_causal ? 0 : p.keys;
+  p.causal = attrs.is_causal;
+  p.causal_offset = attrs.is_causal ? static_cast<int>(past) : p.keys;
   p.scale = attrs.scale.value_or(static_cast<float>(1 / std::sqrt(static_cast<double>(q.size))));
   p.softcap = attrs.softcap;
   if (node.has(3)) {
@@ -70,33 +64,86 @@ Problem problem_of(const Node& node, const Sizes& sizes) {
   return p;
 }
 
+/// One cache of keys or values, with its tail of new tokens.
+AttentionCache cache_of(const Node& node, const Sizes& sizes, size_t input) {
+  const Heads fresh = heads_of(sizes.in[input], node.as<Attention>()->kv_num_heads);
+  AttentionCache c;
+  c.rows = fresh.rows;
+  c.heads = static_cast<int>(fresh.heads);
+  c.length = static_cast<int>(fresh.length);
+  c.past = c.past_capacity = static_cast<int>(past_of(node, sizes));
+  c.capacity = c.past + c.length;
+  return c;
+}
+
+int64_t cache_elements(const Node& node, const Sizes& sizes) {
+  const Heads k = heads_of(sizes.in[1], node.as<Attention>()->kv_num_heads);
+  return k.examples * k.heads * (past_of(node, sizes) + k.length) * k.size;
+}
+
+/// Scratch: the caches that are no outputs, then the examples' ends.
+size_t scratch_bytes(const Node& node, const Sizes& sizes) {
+  const auto cache =
+      static_cast<size_t>(cache_elements(node, sizes)) * dtype_size(node.in[0]->type.dtype);
+  const size_t rounded = (cache + 255) / 256 * 256;
+  size_t out = is_cached(node) ? rounded * (3 - std::min<size_t>(node.outs.size(), 3)) : 0;
+  if (node.has(6)) out += static_cast<size_t>(sizes.in[0][0]) * sizeof(int);
+  return out;
+}
+
 template <bool tiles>
 void run(const cuda::RowCall& call) noexcept {
-  const Problem p = problem_of(call.node, call.sizes);
+  const Node& node = call.node;
+  AttentionProblem p = problem_of(node, call.sizes);
   const int64_t examples = call.sizes.in[0][0];
+  if (call.sizes.out[0].elements() == 0 && node.outs.size() == 1) return;
+  const void *k = call.in(1), *v = call.in(2);
+  auto* scratch = static_cast<std::byte*>(call.arguments.scratch);
+  if (is_cached(node)) {
+    const int64_t elements = cache_elements(node, call.sizes);
+    const size_t bytes = static_cast<size_t>(elements) * dtype_size(node.in[0]->type.dtype);
+    const auto join = [&](size_t input) -> const void* {
+      void* to = node.outs.size() > input ? call.out(input) : scratch;
+      if (to == scratch) scratch += (bytes + 255) / 256 * 256;
+      launch_append(call, cache_of(node, call.sizes, input), elements,
+                    node.has(4) ? call.in(input + 3) : nullptr, call.in(input), to, nullptr,
+                    nullptr, nullptr);
+      return to;
+    };
+    k = join(1);
+    v = join(2);
+  }
+  if (node.has(6)) {
+    cuda::Grid one;
+    one.threads = 256;
+    p.ends = scratch;
+    call.launch(static_cast<size_t>(AttentionPart::set_ends), one, call.in(6),
+                static_cast<const void*>(nullptr), static_cast<void*>(scratch),
+                static_cast<int>(examples), 0, p.keys, call.queue().faults(), call.queue().step());
+  }
   if (call.sizes.out[0].elements() == 0) return;
-  const bool boolean = call.node.has(3) && call.node.in[3]->type.dtype == DType::boolean;
-  const void* mask = call.in(3);
-  const void* added = boolean ? nullptr : mask;
-  const void* seen = boolean ? mask : nullptr;
-  cuda::Grid grid;
-  grid.threads = tiles ? 128 : 256;
-  grid.x = cuda::size32(cuda::ceil_div(p.queries, tiles ? 64 : 8));
-  grid.y = cuda::size32(p.heads);
-  grid.z = cuda::size32(examples);
-  call.launch(tiles ? kTiles : kRows, grid, call.in(0), call.in(1), call.in(2), added, seen,
-              call.out(0), p);
+  const bool boolean = node.has(3) && node.in[3]->type.dtype == DType::boolean;
+  const void* mask = node.has(3) ? call.in(3) : nullptr;
+  launch_attention(call, p, examples, tiles, call.in(0), k, v, boolean ? nullptr : mask,
+                   boolean ? mask : nullptr);
 }
 
 bool takes(const Node& node, const Sizes& sizes) {
   const auto& attrs = *node.as<Attention>();
   const Heads q = heads_of(sizes.in[0], attrs.q_num_heads);
   const Heads k = heads_of(sizes.in[1], attrs.kv_num_heads);
+  const Heads v = heads_of(sizes.in[2], attrs.kv_num_heads);
+  const int64_t past = past_of(node, sizes), keys = past + k.length;
   if (node.has(3) && sizes.in[3].rank() > 4) return false;
   // A mask of one key where there are more would be continued, not repeated.
-  if (node.has(3) && (sizes.in[3].rank() == 0 || (sizes.in[3].back() == 1 && k.length != 1)))
+  if (node.has(3) && (sizes.in[3].rank() == 0 || (sizes.in[3].back() == 1 && keys != 1)))
     return false;
-  return q.heads <= 65535 && q.examples <= 65535 && k.heads > 0 && q.heads % k.heads == 0;
+  const Shape cache{k.examples, k.heads, past, k.size};
+  if (node.has(4) && !(sizes.in[4] == cache && sizes.in[5] == cache)) return false;
+  if (node.has(6) && sizes.in[6].elements() != q.examples) return false;
+  if (v.heads != k.heads || v.length != k.length || v.examples != k.examples) return false;
+  return q.heads <= 65535 && q.examples <= 65535 && k.heads > 0 && q.heads % k.heads == 0 &&
+         cache_elements(node, sizes) < (int64_t{1} << 31);
 }
 
 /// The head's size when inference knows it, else 0.
@@ -124,12 +171,14 @@ bool same_head(const KernelQuery& query) {
 }
 
 Verdict accepts(const KernelQuery& query) {
-  for (size_t i = 4; i < query.node.in.size(); ++i)
-    if (query.node.has(i)) return no("a cache or lengths of its own");
-  if (query.node.outs.size() > 1) return no("more outputs than Y");
+  if (query.node.has(4) != query.node.has(5)) return no("one of two caches");
+  if (query.node.has(4) && query.node.has(6)) return no("a cache and lengths");
+  if (query.node.has(6) && query.in_dtype(6) != DType::i64) return no("lengths of another type");
+  if (query.node.outs.size() > 3) return no("the scores are wanted");
   if (const Verdict floats = cuda::accepts_floats(query); !floats) return floats;
-  for (size_t i = 1; i < 3; ++i)
-    if (query.in_dtype(i) != query.in_dtype(0)) return no("element types differ");
+  for (const size_t i : {1, 2, 4, 5})
+    if (query.node.has(i) && query.in_dtype(i) != query.in_dtype(0))
+      return no("element types differ");
   if (query.node.has(3) && query.in_dtype(3) != DType::boolean &&
       query.in_dtype(3) != query.in_dtype(0))
     return no("a mask of another element type");
@@ -141,31 +190,21 @@ Verdict accepts(const KernelQuery& query) {
   return yes();
 }
 
-/// What the matrix instruction takes: 16-bit heads of a multiple of 16, and a device that has it.
 Verdict accepts_tiles(const KernelQuery& query) {
   if (const Verdict any = accepts(query); !any) return any;
-  const int64_t head = head_size(query);
-  if (query.in_dtype(0) == DType::f32) return no("f32");
-  if (head % 16 != 0 || head > 128) return no("heads of " + std::to_string(head) + " elements");
-  const int needed = query.in_dtype(0) == DType::bf16 ? 80 : 75;
-  if (cuda::device_of(query).info().arch < needed)
-    return no("the device lacks the matrix instruction");
-  return yes();
+  return accepts_attention_tiles(query, head_size(query));
 }
 
 template <bool tiles>
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
-  std::vector<std::string> options = {cuda::element_option(query.in_dtype(0)),
-                                      "-DHEAD=" + std::to_string(head_size(query))};
-  std::vector<const char*> kernels = {"attention_rows"};
-  if (tiles) {
-    options.push_back("-DTILES");
-    kernels.push_back("attention_tiles");
-  }
+  const bool cached = is_cached(query.node) || query.node.has(6);
+  AttentionText text =
+      attention_text(query.in_dtype(0), head_size(query), cached, DType::i64, tiles);
   return cuda::make_text_kernel(query, {.text = "attention.cu",
-                                        .options = options,
-                                        .kernels = kernels,
+                                        .options = std::move(text.options),
+                                        .kernels = std::move(text.kernels),
                                         .run = run<tiles>,
+                                        .scratch_bytes = scratch_bytes,
                                         .takes = takes});
 }
 
@@ -182,6 +221,7 @@ void register_attention_cuda(Kernels& kernels) {
                .op = &Attention::op,
                .accepts = accepts,
                .prepare = prepare<false>});
+  register_grouped_cuda(kernels);
 }
 }  // namespace ops
 }  // namespace dais

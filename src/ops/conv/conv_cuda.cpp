@@ -3,7 +3,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/fused/fused.h"
-#include "ops/matmul/product_cuda.h"
+#include "ops/matmul/byte_cuda.h"
 
 namespace dais {
 namespace {
@@ -94,8 +94,9 @@ ProductCall backward_weights(ProductProblem p, const Conv3& shapes) {
   return {p, p.group};
 }
 
-ProductForm form_of(const Conv& attrs, size_t spatial) {
-  return {ProductMode::conv, 1, 0,
+template <typename Attrs>
+ProductForm forward_form(const Attrs& attrs, size_t w, size_t spatial) {
+  return {ProductMode::conv, w, 0,
           [&attrs](const Shape& w, const Shape& x, const Shape& y) -> std::optional<ProductCall> {
             const Conv3 shapes{x, w, y};
             const auto p = forward_geometry(attrs, shapes);
@@ -104,6 +105,8 @@ ProductForm form_of(const Conv& attrs, size_t spatial) {
           },
           spatial};
 }
+
+ProductForm form_of(const Conv& attrs, size_t spatial) { return forward_form(attrs, 1, spatial); }
 
 ProductForm form_of(const ConvBackwardData& attrs, size_t spatial) {
   return {ProductMode::conv_data, 1, 0,
@@ -167,6 +170,37 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
   return prepare_product(query, form_of(*attrs_of<Struct>(query.node), spatial));
 }
 
+/// The weights are A: their zero points and scales may be one for each output channel.
+ProductForm byte_form(const Node& node, size_t spatial) {
+  if (const auto* conv = node.as<ConvInteger>()) return forward_form(*conv, 1, spatial);
+  return forward_form(*node.as<QLinearConv>(), 3, spatial);
+}
+ByteOperands bytes_of(const Node& node) {
+  const auto given = [&](int i) { return node.has(static_cast<size_t>(i)) ? i : -1; };
+  if (node.as<ConvInteger>()) return {.a_zero = given(3), .b_zero = given(2)};
+  return {.a_zero = 5,
+          .b_zero = 2,
+          .a_scale = 4,
+          .b_scale = 1,
+          .y_scale = 6,
+          .y_zero = 7,
+          .bias = given(8)};
+}
+
+template <typename Struct>
+Verdict accepts_byte_conv(const KernelQuery& query) {
+  if (query.attrs<Struct>().channels_last) return no("channels come last");
+  if (!query.in(0).ranked()) return no("a rank is unknown");
+  const size_t rank = query.in(0).shape->size();
+  if (rank < 3 || rank > kMostSpatial + 2) return no("more than three spatial axes");
+  return accepts_bytes(query, byte_form(query.node, rank - 2), bytes_of(query.node));
+}
+
+std::unique_ptr<Kernel> prepare_byte_conv(const KernelQuery& query) {
+  return prepare_bytes(query, byte_form(query.node, query.in(0).shape->size() - 2),
+                       bytes_of(query.node));
+}
+
 template <typename Struct>
 void add_row(Kernels& kernels, const char* name, const Op& op) {
   kernels.add({.name = name, .op = &op, .accepts = accepts<Struct>, .prepare = prepare<Struct>});
@@ -182,6 +216,14 @@ void register_conv_cuda(Kernels& kernels) {
   add_row<ConvTranspose>(kernels, "conv_transpose/cuda", ConvTranspose::op);
   add_row<ConvTranspose>(kernels, "conv_transpose/cuda", Fused::op);
   add_row<ConvBackwardData>(kernels, "conv_data/cuda", ConvBackwardData::op);
+  kernels.add({.name = "conv_bytes/cuda",
+               .op = &ConvInteger::op,
+               .accepts = accepts_byte_conv<ConvInteger>,
+               .prepare = prepare_byte_conv});
+  kernels.add({.name = "conv_bytes/cuda",
+               .op = &QLinearConv::op,
+               .accepts = accepts_byte_conv<QLinearConv>,
+               .prepare = prepare_byte_conv});
   add_row<ConvBackwardWeights>(kernels, "conv_weights/cuda", ConvBackwardWeights::op);
 }
 

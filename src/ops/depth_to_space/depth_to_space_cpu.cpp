@@ -4,8 +4,8 @@
 
 #include "base/threads.h"
 #include "ops/depth_to_space/depth_to_space.h"
+#include "ops/transpose/copy_plan_cpu.h"
 #include "ops/window.h"
-#include "runtime/kernel.h"
 
 namespace dais {
 namespace {
@@ -85,6 +85,15 @@ void register_depth_to_space_cpu(Kernels& kernels) {
                .op = &DepthToSpace::op,
                .accepts = accepts,
                .prepare = simple<run>});
+  kernels.add({.name = "depth_to_space/copy",
+               .op = &DepthToSpace::op,
+               .accepts = accepts_copy<>,
+               .prepare = copies<depth_to_space_moves>,
+               .priority = -1});
+  kernels.add({.name = "space_to_depth/copy",
+               .op = &SpaceToDepth::op,
+               .accepts = accepts_copy<>,
+               .prepare = copies<space_to_depth_moves>});
 }
 }  // namespace ops
 }  // namespace dais

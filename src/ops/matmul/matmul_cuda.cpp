@@ -1,8 +1,10 @@
 #include "ops/matmul/matmul_cuda.h"
 
 #include "ops/fused/fused.h"
+#include "ops/matmul/byte_cuda.h"
 #include "ops/matmul/library_cuda.h"
 #include "ops/matmul/matmul.h"
+#include "ops/matmul/nbits_cuda.h"
 #include "ops/matmul/product_cuda.h"
 #include "ops/strided.h"
 
@@ -63,24 +65,59 @@ std::optional<ProductCall> call_matmul(const Shape& a_given, const Shape& b_give
   return out;
 }
 
+std::optional<ProductCall> call_gemm(const Shape& a, const Shape& b, bool trans_a, bool trans_b) {
+  ProductCall call;
+  ProductProblem& p = call.problem;
+  const int64_t depth = a[trans_a ? 0 : 1];
+  const int64_t rows = a[trans_a ? 1 : 0], columns = b[trans_b ? 0 : 1];
+  if (depth != b[trans_b ? 1 : 0] || !fits(rows) || !fits(columns) || !fits(depth))
+    return std::nullopt;
+  p.rows = static_cast<int32_t>(rows);
+  p.columns = static_cast<int32_t>(columns);
+  p.depth = static_cast<int32_t>(depth);
+  set_steps(p, trans_a, trans_b);
+  return call;
+}
+
+template <typename Struct>
+auto gemm_call(const Struct& attrs) {
+  return [&attrs](const Shape& a, const Shape& b, const Shape&) {
+    return call_gemm(a, b, attrs.trans_a, attrs.trans_b);
+  };
+}
+
 ProductForm form_of(const Node& product) {
   ProductForm out;
   out.call = call_matmul;
-  if (const auto* gemm = product.as<Gemm>())
-    out.call = [gemm](const Shape& a, const Shape& b, const Shape&) -> std::optional<ProductCall> {
-      ProductCall call;
-      ProductProblem& p = call.problem;
-      const int64_t depth = a[gemm->trans_a ? 0 : 1];
-      const int64_t rows = a[gemm->trans_a ? 1 : 0], columns = b[gemm->trans_b ? 0 : 1];
-      if (depth != b[gemm->trans_b ? 1 : 0] || !fits(rows) || !fits(columns) || !fits(depth))
-        return std::nullopt;
-      p.rows = static_cast<int32_t>(rows);
-      p.columns = static_cast<int32_t>(columns);
-      p.depth = static_cast<int32_t>(depth);
-      set_steps(p, gemm->trans_a, gemm->trans_b);
-      return call;
-    };
+  if (const auto* gemm = product.as<Gemm>()) out.call = gemm_call(*gemm);
+  if (const auto* gemm = product.as<QGemm>()) out.call = gemm_call(*gemm);
+  if (product.as<QGemm>() || product.as<QLinearMatMul>()) out.b = 3;
   return out;
+}
+
+/// Where the node has its zero points, scales and bias.
+ByteOperands bytes_of(const Node& node) {
+  const auto given = [&](int i) { return node.has(static_cast<size_t>(i)) ? i : -1; };
+  if (node.as<MatMulInteger>()) return {.a_zero = given(2), .b_zero = given(3)};
+  ByteOperands out{.a_zero = 2, .b_zero = 5, .a_scale = 1, .b_scale = 4};
+  if (const auto* gemm = node.as<QGemm>()) {
+    out.bias = given(6);
+    out.y_scale = given(7);
+    out.y_zero = given(8);
+    out.alpha = gemm->alpha;
+  } else {
+    out.y_scale = 6;
+    out.y_zero = 7;
+  }
+  return out;
+}
+
+Verdict accepts_byte_matmul(const KernelQuery& query) {
+  return accepts_bytes(query, form_of(query.node), bytes_of(query.node));
+}
+
+std::unique_ptr<Kernel> prepare_byte_matmul(const KernelQuery& query) {
+  return prepare_bytes(query, form_of(query.node), bytes_of(query.node));
 }
 
 }  // namespace
@@ -113,6 +150,12 @@ void register_matmul_cuda(Kernels& kernels) {
                  .accepts = accepts_matmul_cuda,
                  .prepare = prepare_matmul_cuda});
   }
+  for (const Op* op : {&MatMulInteger::op, &QLinearMatMul::op, &QGemm::op})
+    kernels.add({.name = "bytes/cuda",
+                 .op = op,
+                 .accepts = accepts_byte_matmul,
+                 .prepare = prepare_byte_matmul});
+  register_nbits_cuda(kernels);
 }
 
 }  // namespace ops

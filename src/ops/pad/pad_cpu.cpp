@@ -64,29 +64,13 @@ class PadKernel : public Kernel {
   explicit PadKernel(const KernelQuery& query) : node_(query.node), isa_(query.isa) {}
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
-    const auto pads = full_pads(sizes.in[0].rank());
+    const auto pads = constant_pads(node_, sizes.in[0].rank());
     if (!pads) return nullptr;
     return node_.as<Pad>()->mode == "constant" ? bind_fill(sizes, *pads)
                                                : bind_repeats(sizes, *pads);
   }
 
  private:
-  /// Of all axes, first the starts, then the ends. Lists that do not fit belong to the reference.
-  std::optional<std::vector<int64_t>> full_pads(size_t rank) const {
-    const auto pads = node_.in[1]->constant()->to_ints();
-    std::vector<int64_t> axes, out(2 * rank, 0);
-    if (node_.has(3)) axes = node_.in[3]->constant()->to_ints();
-    if (!node_.has(3))
-      for (size_t axis = 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
-    if (pads.size() != 2 * axes.size()) return std::nullopt;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const size_t axis = normalize_axis(axes[i], rank);
-      out[axis] = pads[i];
-      out[rank + axis] = pads[axes.size() + i];
-    }
-    return out;
-  }
-
   std::unique_ptr<BoundKernel> bind_repeats(const Sizes& sizes,
                                             const std::vector<int64_t>& pads) const {
     const Shape &from = sizes.in[0], &to = sizes.out[0];

@@ -23,6 +23,21 @@ int64_t source_index(const std::string& mode, int64_t at, int64_t size) {
 
 }  // namespace
 
+std::optional<std::vector<int64_t>> constant_pads(const Node& node, size_t rank) {
+  const auto pads = node.in[1]->constant()->to_ints();
+  std::vector<int64_t> axes, out(2 * rank, 0);
+  if (node.has(3)) axes = node.in[3]->constant()->to_ints();
+  if (!node.has(3))
+    for (size_t axis = 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
+  if (pads.size() != 2 * axes.size()) return std::nullopt;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t axis = normalize_axis(axes[i], rank);
+    out[axis] = pads[i];
+    out[rank + axis] = pads[axes.size() + i];
+  }
+  return out;
+}
+
 int64_t kept_elements(const Shape& from, std::span<const int64_t> pads, size_t axis) {
   return from[axis] - std::max<int64_t>(0, -pads[axis]) -
          std::max<int64_t>(0, -pads[from.rank() + axis]);

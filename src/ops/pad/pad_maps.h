@@ -1,10 +1,16 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "ir/graph.h"
 #include "ops/pad/mapped_copy.h"
 
 namespace dais {
+
+/// The pads of a Pad node whose lists are constants, for all axes: first the starts, then the ends.
+/// Lists that do not fit give nothing (the reference says why).
+std::optional<std::vector<int64_t>> constant_pads(const Node& node, size_t rank);
 
 /// How many elements of an axis are left when negative pads have removed some. `pads`: those of all
 /// axes, first the starts, then the ends.

@@ -78,13 +78,22 @@ void run_average_backward(const cuda::RowCall& call) noexcept {
               pooling_of(attrs, x, call.sizes.in[0]));
 }
 
+/// Floats; maxima of bytes too, which floats hold exactly.
+template <typename S>
+const char* element_name(DType dtype) {
+  if (std::is_same_v<S, MaxPool> && dtype == DType::i8) return "int8";
+  if (std::is_same_v<S, MaxPool> && dtype == DType::u8) return "uint8";
+  return cuda::float_name(dtype);
+}
+
 template <typename S>
 Verdict accepts(const KernelQuery& query) {
   const auto& attrs = query.attrs<S>();
   if (attrs.kernel_shape.size() > kSpatial) return no("more than three spatial axes");
   if constexpr (std::is_same_v<S, MaxPool>)
     if (attrs.storage_order != 0) return no("indices in column-major order");
-  return cuda::accepts_floats(query);
+  return element_name<S>(query.in_dtype(0)) && query.in(0).ranked() ? yes()
+                                                                    : cuda::accepts_floats(query);
 }
 
 template <typename S>
@@ -100,7 +109,7 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
   return cuda::make_text_kernel(
       query,
       {.text = "pool.cu",
-       .options = {cuda::element_option(query.in_dtype(0)),
+       .options = {std::string("-DELEMENT=") + element_name<S>(query.in_dtype(0)),
                    query.attrs<S>().channels_last ? "-DCHANNELS_LAST=1" : "-DCHANNELS_LAST=0"},
        .kernels = {"max_pool", "average_pool", "max_pool_backward", "average_pool_backward"},
        .run = run_of<S>()});

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cuda/row.h"
 #include "ops/quantize/quantize.h"
 #include "ops/strided.h"
@@ -89,6 +91,47 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
                                         .run = quantize ? run_quantize : run_dequantize});
 }
 
+constexpr int64_t kMostPieces = 256;
+
+/// Blocks that look for the extremes of x.
+int64_t pieces_of(const Shape& x) {
+  return std::clamp<int64_t>(x.elements() / 4096, 1, kMostPieces);
+}
+
+size_t dynamic_scratch(const Node&, const Sizes& sizes) {
+  return static_cast<size_t>(pieces_of(sizes.in[0])) * 2 * sizeof(float) + 8;
+}
+
+void run_dynamic(const cuda::RowCall& call) noexcept {
+  const int64_t count = call.sizes.in[0].elements();
+  cuda::Grid pieces, one;
+  pieces.x = cuda::size32(pieces_of(call.sizes.in[0]));
+  pieces.threads = one.threads = 256;
+  void* found = call.arguments.scratch;
+  auto* scratch = static_cast<std::byte*>(found);
+  // Outputs that nobody wants are made beside the extremes.
+  void* const scale = call.out(1) ? call.out(1) : scratch + pieces.x * 2 * sizeof(float);
+  void* const zero = call.out(2) ? call.out(2) : scratch + pieces.x * 2 * sizeof(float) + 4;
+  call.launch(0, pieces, call.in(0), found, cuda::size32(count));
+  call.launch(1, one, static_cast<const void*>(found), scale, zero, pieces.x);
+  if (count > 0)
+    call.launch(2, cuda::grid_of(count), call.in(0), static_cast<const void*>(scale),
+                static_cast<const void*>(zero), call.out(0), cuda::size32(count));
+}
+
+Verdict accepts_dynamic(const KernelQuery& query) {
+  if (query.in_dtype(0) != DType::f32) return no("element type");
+  return query.in(0).ranked() ? yes() : no("the rank is unknown");
+}
+
+std::unique_ptr<Kernel> prepare_dynamic(const KernelQuery& query) {
+  return cuda::make_text_kernel(query, {.text = "dynamic_quantize.cu",
+                                        .options = {},
+                                        .kernels = {"find_extremes", "set_scale", "quantize_by"},
+                                        .run = run_dynamic,
+                                        .scratch_bytes = dynamic_scratch});
+}
+
 }  // namespace
 
 namespace ops {
@@ -101,6 +144,10 @@ void register_quantize_cuda(Kernels& kernels) {
                .op = &DequantizeLinear::op,
                .accepts = accepts_dequantize,
                .prepare = prepare<false>});
+  kernels.add({.name = "dynamic_quantize/cuda",
+               .op = &DynamicQuantizeLinear::op,
+               .accepts = accepts_dynamic,
+               .prepare = prepare_dynamic});
 }
 }  // namespace ops
 }  // namespace dais

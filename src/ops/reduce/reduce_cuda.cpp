@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cuda/row.h"
+#include "ops/pool/pool.h"
 #include "ops/reduce/reduce.h"
 #include "ops/strided.h"
 
@@ -9,8 +10,20 @@ namespace {
 
 constexpr int64_t kPiece = 8192;  ///< elements of a row that one block joins
 
+/// Whether a global pool has its channels last; nothing: the node is none.
+std::optional<bool> pools_channels_last(const Node& node) {
+  if (const auto* average = node.as<GlobalAveragePool>()) return average->channels_last;
+  if (const auto* maximum = node.as<GlobalMaxPool>()) return maximum->channels_last;
+  return std::nullopt;
+}
+
 /// The tensor as [outer, size, inner] when the reduced axes lie side by side.
 std::optional<AxisSplit> split_of(const Node& node, const Shape& shape) {
+  if (const auto last = pools_channels_last(node)) {
+    const AxisSplit planes = split_axis(shape, 1);
+    return *last ? AxisSplit{shape[0], shape.elements(1, shape.rank() - 1), shape[shape.rank() - 1]}
+                 : AxisSplit{planes.outer * planes.size, planes.inner, 1};
+  }
   std::vector<int64_t> axes;
   if (node.has(1)) axes = node.in[1]->constant()->to_ints();
   if (axes.empty() && reduce_attrs(node).noop_with_empty_axes)
@@ -89,6 +102,11 @@ const char* text_name(Reduction reduction) {
   }
 }
 
+const char* text_name(const Node& node) {
+  if (node.as<GlobalAveragePool>()) return "Mean";
+  return node.as<GlobalMaxPool>() ? "Max" : text_name(*reduction_of(*node.op));
+}
+
 Verdict accepts(const KernelQuery& query) {
   if (query.node.has(1) && !query.constant(1)) return no("the axes are not constant");
   return cuda::accepts_floats(query);
@@ -96,14 +114,14 @@ Verdict accepts(const KernelQuery& query) {
 
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
   const std::string type = cuda::float_name(query.in_dtype(0));
-  return cuda::make_text_kernel(
-      query, {.text = "reduce.cu",
-              .options = {"-DIN=" + type, "-DOUT=" + type,
-                          std::string("-DREDUCE=") + text_name(*reduction_of(*query.node.op))},
-              .kernels = {"reduce_rows", "join_pieces", "reduce_columns"},
-              .run = run,
-              .scratch_bytes = scratch_bytes,
-              .takes = takes});
+  return cuda::make_text_kernel(query,
+                                {.text = "reduce.cu",
+                                 .options = {"-DIN=" + type, "-DOUT=" + type,
+                                             std::string("-DREDUCE=") + text_name(query.node)},
+                                 .kernels = {"reduce_rows", "join_pieces", "reduce_columns"},
+                                 .run = run,
+                                 .scratch_bytes = scratch_bytes,
+                                 .takes = takes});
 }
 
 size_t scanned_axis(const Node& node, const Shape& shape) {
@@ -146,9 +164,9 @@ std::unique_ptr<Kernel> prepare_scan(const KernelQuery& query) {
 
 namespace ops {
 void register_reduce_cuda(Kernels& kernels) {
-  for (const Op* op :
-       {&ReduceSum::op, &ReduceMean::op, &ReduceMax::op, &ReduceMin::op, &ReduceProd::op,
-        &ReduceL1::op, &ReduceL2::op, &ReduceLogSum::op, &ReduceSumSquare::op})
+  for (const Op* op : {&ReduceSum::op, &ReduceMean::op, &ReduceMax::op, &ReduceMin::op,
+                       &ReduceProd::op, &ReduceL1::op, &ReduceL2::op, &ReduceLogSum::op,
+                       &ReduceSumSquare::op, &GlobalAveragePool::op, &GlobalMaxPool::op})
     kernels.add({.name = "reduce/cuda", .op = op, .accepts = accepts, .prepare = prepare});
   kernels.add({.name = "cum_sum/cuda",
                .op = &CumSum::op,

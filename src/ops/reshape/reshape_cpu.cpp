@@ -1,20 +1,13 @@
 #include "ops/reshape/reshape.h"
 #include "ops/transpose/copy_plan_cpu.h"
-#include "ops/transpose/strided_copy.h"
 
 namespace dais {
 namespace {
 
-CopyList plan_expand(const Node& node, const Sizes& sizes, Isa isa) {
-  const Shape& to = sizes.out[0];
-  return {{{.plan = CopyPlan(to, dtype_size(node.in[0]->type.dtype),
-                             broadcast_strides(sizes.in[0], to), dense_steps(to), isa)}}};
-}
-
-CopyList plan_same(const Node& node, const Sizes& sizes, Isa isa) {
+Moves same_moves(const Node&, const Sizes& sizes) {
   const Shape all{sizes.in[0].elements()};
   if (!(all == Shape{sizes.out[0].elements()})) return std::nullopt;
-  return {{{.plan = CopyPlan(all, dtype_size(node.in[0]->type.dtype), {1}, {1}, isa)}}};
+  return std::vector<Move>{{.space = all, .from_steps = {1}, .to_steps = {1}}};
 }
 
 }  // namespace
@@ -24,13 +17,13 @@ void register_reshape_cpu(Kernels& kernels) {
   kernels.add({.name = "expand/runs",
                .op = &Expand::op,
                .accepts = accepts_copy<>,
-               .prepare = copies<plan_expand>});
+               .prepare = copies<expand_moves>});
   // Where the result cannot be a view: sizes that only running tells.
   for (const Op* op : {&Reshape::op, &Flatten::op, &Squeeze::op, &Unsqueeze::op})
     kernels.add({.name = "reshape/copy",
                  .op = op,
                  .accepts = accepts_copy<>,
-                 .prepare = copies<plan_same>});
+                 .prepare = copies<same_moves>});
 }
 }  // namespace ops
 }  // namespace dais

@@ -217,6 +217,20 @@ void CopyPlan::run(const void* from, int64_t from_start, void* to,
   }
 }
 
+std::unique_ptr<BoundKernel> CopyKernel::bind(const Sizes& sizes) const {
+  const auto moves = list_(node_, sizes);
+  if (!moves) return nullptr;
+  const size_t size = dtype_size(node_.in[0]->type.dtype);
+  std::vector<PlannedCopy> planned;
+  for (const Move& move : *moves)
+    planned.push_back({.in = move.in,
+                       .out = move.out,
+                       .from = move.from,
+                       .to = move.to,
+                       .plan = CopyPlan(move.space, size, move.from_steps, move.to_steps, isa_)});
+  return std::make_unique<BoundCopies>(std::move(planned));
+}
+
 Fault BoundCopies::run(const Arguments& arguments) noexcept {
   for (const PlannedCopy& copy : copies_)
     copy.plan.run(arguments.in[copy.in], copy.from, arguments.out[copy.out], copy.to);

@@ -1,8 +1,7 @@
 #pragma once
 
 #include "base/isa.h"
-#include "ops/strided.h"
-#include "runtime/kernel.h"
+#include "ops/transpose/moves.h"
 
 namespace dais {
 
@@ -54,36 +53,23 @@ class BoundCopies : public BoundKernel {
   std::vector<PlannedCopy> copies_;
 };
 
-/// Lists the copies for fixed sizes; nothing when these are not possible (the reference says why).
-using CopyList = std::optional<std::vector<PlannedCopy>>;
-using PlanCopies = CopyList (*)(const Node& node, const Sizes& sizes, Isa isa);
+/// A row that makes such a list of copies and nothing else.
 class CopyKernel : public Kernel {
  public:
-  CopyKernel(const KernelQuery& query, PlanCopies plan)
-      : node_(query.node), isa_(query.isa), plan_(plan) {}
-  std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
-    auto planned = plan_(node_, sizes, isa_);
-    return planned ? std::make_unique<BoundCopies>(std::move(*planned)) : nullptr;
-  }
+  CopyKernel(const KernelQuery& query, ListMoves list)
+      : node_(query.node), isa_(query.isa), list_(list) {}
+  std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override;
 
  private:
   const Node& node_;
   Isa isa_;
-  PlanCopies plan_;
+  ListMoves list_;
 };
 
 /// `prepare` of a row around such a function.
-template <PlanCopies plan>
+template <ListMoves list>
 std::unique_ptr<Kernel> copies(const KernelQuery& query) {
-  return std::make_unique<CopyKernel>(query, plan);
-}
-
-/// Accepts any type of fixed element size; inputs listed must be constants.
-template <size_t... constants>
-Verdict accepts_copy(const KernelQuery& query) {
-  if (query.in_dtype(0) == DType::string) return no("strings are no plain elements");
-  const bool known = ((!query.node.has(constants) || query.constant(constants)) && ... && true);
-  return known ? yes() : no("sizes or places are known only when running");
+  return std::make_unique<CopyKernel>(query, list);
 }
 
 }  // namespace dais

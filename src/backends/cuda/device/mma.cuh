@@ -99,3 +99,70 @@ template <typename T>
 __device__ __forceinline__ uint32 mma_pair(float low, float high) {
   return from_float<T>(low).bits | static_cast<uint32>(from_float<T>(high).bits) << 16;
 }
+
+// The same of bytes: A 16 by 32, B 32 by 8, D 16 by 8 in int32. Four elements to a register, the
+// lowest column (of B: row) lowest:
+//   A: a[0] (g, 4t), a[1] (g + 8, 4t), a[2] (g, 4t + 16), a[3] (g + 8, 4t + 16)
+//   B: b[0] (4t, g), b[1] (4t + 16, g)
+// Needs compute capability 8.0.
+
+#ifdef DAIS_EMULATED
+namespace dais_emulation {
+
+struct ByteMmaLane {
+  uint32 a[4], b[2];
+  int32 d[4];
+};
+
+template <typename T>
+__device__ __forceinline__ int32 mma_byte(uint32 word, int place) {
+  return static_cast<int32>(static_cast<T>(word >> (8 * place)));
+}
+
+template <typename A, typename B>
+DAIS_UNSEEN void mma_of_bytes(void* const* lanes, unsigned) {
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column) {
+      auto& owner = *static_cast<ByteMmaLane*>(lanes[row % 8 * 4 + column / 2]);
+      int32& total = owner.d[row / 8 * 2 + column % 2];
+      for (int k = 0; k < 32; ++k) {
+        const auto& a = *static_cast<ByteMmaLane*>(lanes[row % 8 * 4 + k % 16 / 4]);
+        const auto& b = *static_cast<ByteMmaLane*>(lanes[column * 4 + k % 16 / 4]);
+        total += mma_byte<A>(a.a[row / 8 + k / 16 * 2], k % 4) * mma_byte<B>(b.b[k / 16], k % 4);
+      }
+    }
+}
+
+}  // namespace dais_emulation
+#endif
+
+/// A and B are int8 or uint8; all lanes take part.
+template <typename A, typename B>
+__device__ __forceinline__ void mma_16x8x32(int32 (&d)[4], const uint32 (&a)[4],
+                                            const uint32 (&b)[2]) {
+#ifdef DAIS_EMULATED
+  dais_emulation::ByteMmaLane mine = {
+      {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {d[0], d[1], d[2], d[3]}};
+  dais_emulation::hooks->warp(0xffffffffu, &mine, dais_emulation::mma_of_bytes<A, B>, false,
+                              {__builtin_FILE(), __builtin_LINE()});
+  for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
+#elif __CUDA_ARCH__ >= 800
+#define DAIS_BYTE_MMA(left, right)                                                              \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." left "." right ".s32 {%0, %1, %2, %3}, "         \
+      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                           \
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                          \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+  constexpr bool left = A(-1) < A(0), right = B(-1) < B(0);  // whether they have signs
+  if (left && right)
+    DAIS_BYTE_MMA("s8", "s8");
+  else if (left)
+    DAIS_BYTE_MMA("s8", "u8");
+  else if (right)
+    DAIS_BYTE_MMA("u8", "s8");
+  else
+    DAIS_BYTE_MMA("u8", "u8");
+#undef DAIS_BYTE_MMA
+#else
+  __trap();
+#endif
+}

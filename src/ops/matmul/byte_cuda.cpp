@@ -1,0 +1,191 @@
+// The host's side of byte_product.cu.
+#include "ops/matmul/byte_cuda.h"
+
+#include <algorithm>
+
+namespace dais {
+namespace {
+
+constexpr int64_t kTile = 64, kCoreTile = 128;
+
+/// The kernel's Finish, byte for byte.
+struct Finish {
+  const void *a_zero = nullptr, *b_zero = nullptr;
+  const void *a_scale = nullptr, *b_scale = nullptr, *y_scale = nullptr, *y_zero = nullptr;
+  const void* bias = nullptr;
+  int32_t a_zero_step = 0, b_zero_step = 0, a_scale_step = 0, b_scale_step = 0;
+  int32_t bias_row_step = 0, bias_column_step = 0;
+  float alpha = 1;
+  int32_t least = 0, most = 0;
+};
+static_assert(sizeof(Finish) == 7 * 8 + 9 * 4 + 4);
+
+const char* byte_name(DType dtype) {
+  if (dtype == DType::i8) return "int8";
+  return dtype == DType::u8 ? "uint8" : nullptr;
+}
+
+/// What a kernel stores: its STORE and the results' type in its text; null: it has no such kernel.
+struct Store {
+  int number = 0;
+  const char* type = nullptr;
+};
+Store store_of(const KernelQuery& query, const ByteOperands& with) {
+  if (with.a_scale < 0) return {0, query.out_dtype() == DType::i32 ? "int32" : nullptr};
+  if (with.y_scale >= 0) return {1, byte_name(query.out_dtype())};
+  return {2, query.out_dtype() == DType::f32 ? "float" : nullptr};
+}
+
+struct Prepared {
+  ProductForm form;
+  ByteOperands with;
+  DType out = DType::undefined;
+  std::shared_ptr<const cuda::Program> program;
+  cuda::Function function, cores;  ///< cores: null handle where the device has none
+};
+
+class BoundBytes : public BoundKernel {
+ public:
+  BoundBytes(std::shared_ptr<const Prepared> made, const ProductCall& call, const Finish& finish)
+      : made_(std::move(made)), problem_(call.problem), finish_(finish) {
+    const ProductProblem& p = problem_;
+    cores_ = made_->cores.handle && p.rows > kTile / 2 && p.columns > kTile / 2;
+    const int64_t tile = cores_ ? kCoreTile : kTile;
+    blocks_ = cuda::ceil_div(p.rows, tile) * cuda::ceil_div(p.columns, tile) * call.batches;
+  }
+
+  Fault run(const Arguments& arguments) noexcept override {
+    if (blocks_ == 0) return {};
+    const auto in = [&](int i) -> const void* {
+      return i < 0 ? nullptr : arguments.in[static_cast<size_t>(i)];
+    };
+    const ByteOperands& with = made_->with;
+    finish_.a_zero = in(with.a_zero);
+    finish_.b_zero = in(with.b_zero);
+    finish_.a_scale = in(with.a_scale);
+    finish_.b_scale = in(with.b_scale);
+    finish_.y_scale = in(with.y_scale);
+    finish_.y_zero = in(with.y_zero);
+    finish_.bias = in(with.bias);
+    const void *a = arguments.in[made_->form.a], *b = arguments.in[made_->form.b];
+    problem_.packs = packs(a, b);
+    cuda::Grid grid;
+    grid.x = static_cast<unsigned>(blocks_);
+    grid.threads = 256;
+    cuda::launch(arguments, cores_ ? made_->cores : made_->function, grid, problem_, finish_, a, b,
+                 arguments.out[0]);
+    return {};
+  }
+
+ private:
+  /// Which operands can be loaded four at a time: 1 for A, 2 for B.
+  int32_t packs(const void* a, const void* b) const noexcept {
+    const ProductProblem& p = problem_;
+    const auto even = [](const void* address, const int64_t(&batch)[6]) {
+      bool out = reinterpret_cast<uintptr_t>(address) % 4 == 0;
+      for (const int64_t step : batch) out = out && step % 4 == 0;
+      return out;
+    };
+    const bool matrices = made_->form.mode == ProductMode::matrices;
+    const bool left = p.depth % 4 == 0 && (!matrices || (p.a_column == 1 && p.a_row % 4 == 0));
+    const bool right = matrices && p.depth % 4 == 0 && p.b_row == 1 && p.b_column % 4 == 0;
+    return (left && even(a, p.a_batch) ? 1 : 0) | (right && even(b, p.b_batch) ? 2 : 0);
+  }
+
+  std::shared_ptr<const Prepared> made_;
+  ProductProblem problem_;
+  Finish finish_;
+  bool cores_ = false;
+  int64_t blocks_ = 0;
+};
+
+class ByteKernel : public Kernel {
+ public:
+  explicit ByteKernel(std::shared_ptr<const Prepared> made) : made_(std::move(made)) {}
+
+  std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
+    const auto call =
+        made_->form.call(sizes.in[made_->form.a], sizes.in[made_->form.b], sizes.out[0]);
+    constexpr int64_t kMostBlocks = int64_t{1} << 31;
+    if (!call) return nullptr;
+    const ProductProblem& p = call->problem;
+    if (cuda::ceil_div(p.rows, kTile) * cuda::ceil_div(p.columns, kTile) * call->batches >=
+        kMostBlocks)
+      return nullptr;
+    const bool matrices = made_->form.mode == ProductMode::matrices;
+    const int64_t rows = matrices ? p.rows : int64_t{p.rows} * p.group, columns = p.columns;
+    Finish finish;
+    bool fits = true;
+    const auto step = [&](int input, int64_t lines) -> int32_t {
+      if (input < 0) return 0;
+      const int64_t count = sizes.in[static_cast<size_t>(input)].elements();
+      fits = fits && (count == 1 || count == lines);
+      return count == 1 ? 0 : 1;
+    };
+    const ByteOperands& with = made_->with;
+    finish.a_zero_step = step(with.a_zero, rows);
+    finish.a_scale_step = step(with.a_scale, rows);
+    // A convolution's input has one scale and zero point.
+    finish.b_zero_step = step(with.b_zero, matrices ? columns : 1);
+    finish.b_scale_step = step(with.b_scale, matrices ? columns : 1);
+    if (matrices)
+      finish.bias_column_step = step(with.bias, columns);
+    else
+      finish.bias_row_step = step(with.bias, rows);
+    for (const int one : {with.y_scale, with.y_zero}) step(one, 1);
+    if (!fits) return nullptr;
+    finish.alpha = with.alpha;
+    finish.least = made_->out == DType::i8 ? -128 : 0;
+    finish.most = made_->out == DType::i8 ? 127 : 255;
+    return std::make_unique<BoundBytes>(made_, *call, finish);
+  }
+  std::string detail() const override {
+    return made_->cores.handle ? "int8 on tensor cores, sums in int32" : "int8, sums in int32";
+  }
+
+ private:
+  std::shared_ptr<const Prepared> made_;
+};
+
+}  // namespace
+
+Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const ByteOperands& with) {
+  for (const size_t i : {form.a, form.b}) {
+    if (!byte_name(query.in_dtype(i)))
+      return no("element type " + std::string(dtype_name(query.in_dtype(i))));
+    if (!query.in(i).ranked()) return no("a rank is unknown");
+  }
+  if (!store_of(query, with).type) return no("results of another element type");
+  const auto is = [&](int input, DType dtype) {
+    return input < 0 || query.in_dtype(static_cast<size_t>(input)) == dtype;
+  };
+  if (!is(with.a_scale, DType::f32) || !is(with.b_scale, DType::f32) ||
+      !is(with.y_scale, DType::f32))
+    return no("scales of another element type than f32");
+  if (!is(with.a_zero, query.in_dtype(form.a)) || !is(with.b_zero, query.in_dtype(form.b)) ||
+      !is(with.y_zero, query.out_dtype()) || !is(with.bias, DType::i32))
+    return no("a zero point or bias of another element type");
+  return yes();
+}
+
+std::unique_ptr<Kernel> prepare_bytes(const KernelQuery& query, const ProductForm& form,
+                                      const ByteOperands& with) {
+  auto made = std::make_shared<Prepared>();
+  made->form = form;
+  made->with = with;
+  made->out = query.out_dtype();
+  const Store store = store_of(query, with);
+  std::vector<std::string> options = {std::string("-DA_TYPE=") + byte_name(query.in_dtype(form.a)),
+                                      std::string("-DB_TYPE=") + byte_name(query.in_dtype(form.b)),
+                                      std::string("-DY_TYPE=") + store.type,
+                                      "-DMODE=" + std::to_string(static_cast<int>(form.mode)),
+                                      "-DSTORE=" + std::to_string(store.number)};
+  const bool cores = cuda::device_of(query).info().arch >= 80;
+  if (cores) options.push_back("-DCORES");
+  made->program = cuda::program_of(query, "byte_product.cu", std::move(options));
+  made->function = made->program->function("byte_product");
+  if (cores) made->cores = made->program->function("byte_cores");
+  return std::make_unique<ByteKernel>(std::move(made));
+}
+
+}  // namespace dais
