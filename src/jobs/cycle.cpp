@@ -21,14 +21,17 @@ bool needs_no_less(const Shape& shape, const Shape& other) {
 
 }  // namespace
 
-// The best waiting job of one project. `from` is the part of its heads still to be tried: buckets
-// before it were refused, and a bucket is refused as a whole, for its jobs need the same.
+// The best waiting job of one project; until it is looked up (`exact`), a bound no later in the
+// order of projects, for a decision starts few jobs and need not look into most projects. `from` is
+// the part of its heads still to be tried: buckets before it were refused, and a bucket is refused
+// as a whole, for its jobs need the same.
 struct Cycle::Cursor {
   ProjectId project = 0;
   std::vector<uint64_t> refused;  // heads of the present group
   std::vector<uint16_t> stuck;    // shapes that found neither room nor victims
   uint64_t from = 0;
   uint64_t head = 0;
+  bool exact = false;
   bool may_reclaim = false;
   JobId job = 0;
   bool guaranteed = false;
@@ -61,19 +64,20 @@ bool Cycle::spent() const {
 
 void Cycle::weigh_projects() {
   double weights = 0, used = 0;
-  size_t count = 0;
+  std::vector<double> usage;  // by ProjectId; below 0 for those without jobs
   now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
-    count = id + 1;
+    usage.resize(id + 1, -1);
     if (state.waiting + state.running == 0) return;
+    usage[id] = now_.usage_gpu_s(state);
     weights += state.spec->weight;
-    used += now_.usage_gpu_s(state);
+    used += usage[id];
   });
-  fairness_.assign(count, 1.0);
+  fairness_.assign(usage.size(), 1.0);
   if (policy_.ordering != Ordering::standard || used <= 0) return;
   now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
-    if (state.waiting + state.running == 0) return;
+    if (usage[id] < 0) return;
     const double fair = state.spec->weight / weights;
-    const double actual = std::max(now_.usage_gpu_s(state) / used, least_use * fair);
+    const double actual = std::max(usage[id] / used, least_use * fair);
     const double factor = std::pow(fair / actual, policy_.fairness_power);
     fairness_[id] = std::clamp(factor, 1 / policy_.fairness_span, policy_.fairness_span);
   });
@@ -96,6 +100,7 @@ bool Cycle::guaranteed(ProjectId id, const Resources& need) const {
 bool Cycle::aim(Cursor& cursor, bool guaranteed_only) const {
   const ProjectState& project = now_.project(cursor.project);
   cursor.job = 0;
+  cursor.exact = true;
   uint64_t group = 0;
   for (const auto* entry = project.heads.lower_bound(cursor.from); entry != project.heads.end();
        ++entry) {
@@ -180,13 +185,25 @@ void Cycle::pass(bool guaranteed_only) {
     Cursor cursor;
     cursor.project = static_cast<ProjectId>(id);
     cursor.may_reclaim = now_.has_quotas() && quota_left(cursor.project);
-    if (aim(cursor, guaranteed_only)) heap.push_back(std::move(cursor));
+    const HeadRank best = best_rank(state.heads.begin()->key);
+    cursor.guaranteed = now_.has_quotas() && guaranteed(cursor.project, {});
+    cursor.priority = best.priority;
+    cursor.value = value_of(cursor.project, best.score);
+    heap.push_back(std::move(cursor));
   });
   auto later = [this](const Cursor& a, const Cursor& b) { return precedes(b, a); };
   std::make_heap(heap.begin(), heap.end(), later);
   while (!heap.empty() && !spent()) {
     std::pop_heap(heap.begin(), heap.end(), later);
     Cursor& cursor = heap.back();
+    if (!cursor.exact) {
+      if (aim(cursor, guaranteed_only)) {
+        std::push_heap(heap.begin(), heap.end(), later);
+      } else {
+        heap.pop_back();
+      }
+      continue;
+    }
     const Standing standing = head_blocked_ ? Standing::backfilled : Standing::normal;
     const Refusal refusal = attempt(cursor.job, cursor.value, standing);
     if (refusal != Refusal::none) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,17 +16,28 @@ namespace dais::jobs {
 /// Ordered map from 64-bit keys to values whose copies share structure: copying costs one pointer,
 /// changing a copy duplicates only the path to the changed leaf. Dense keys are the cheap case.
 ///
-/// A 64-way trie: every node holds a bitmap of its children and a compact array of them. A node
-/// that no other copy refers to is changed in place, so an unshared map is as fast as a plain one.
+/// A trie: every node holds a bitmap of its children and a compact array of them, up to 64. Leaves
+/// of values that are costly to copy hold up to 8, so that a change of a shared copy duplicates few
+/// of them. A node that no other copy refers to is changed in place, so an unshared map is as fast
+/// as a plain one.
 /// Different copies may be used by different threads; one copy by one thread at a time.
 /// References and pointers live until the next change of the map they came from.
 template <typename V>
 class PersistentMap {
+  // A set needs no memory for its values.
+  struct NoValues {
+    V& operator[](int) { return value; }
+    const V& operator[](int) const { return value; }
+    [[no_unique_address]] V value;
+  };
+  static constexpr bool is_set = std::is_empty_v<V>;
   struct Node {
     uint64_t bits = 0;
     std::vector<std::shared_ptr<Node>> children;  // inner nodes only
-    std::vector<V> values;                        // leaves only
+    // Leaves only.
+    [[no_unique_address]] std::conditional_t<is_set, NoValues, std::vector<V>> values;
   };
+  static constexpr int leaf_digit_bits = std::is_trivially_copyable_v<V> ? 6 : 3;
   using Link = std::shared_ptr<Node>;
 
  public:
@@ -122,7 +134,12 @@ class PersistentMap {
   }
 
  private:
-  static int digit_of(uint64_t key, int level) { return static_cast<int>(key >> (6 * level)) & 63; }
+  // Where the digit of a level stands in a key.
+  static int shift_of(int level) { return level == 0 ? 0 : leaf_digit_bits + 6 * (level - 1); }
+  static int digit_of(uint64_t key, int level) {
+    const int mask = level == 0 ? (1 << leaf_digit_bits) - 1 : 63;
+    return static_cast<int>(key >> shift_of(level)) & mask;
+  }
   static bool has(const Node& node, int digit) { return (node.bits >> digit) & 1; }
   static int rank(const Node& node, int digit) {
     return ones(node.bits & ((uint64_t{1} << digit) - 1));
@@ -134,7 +151,10 @@ class PersistentMap {
     bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
     return static_cast<int>((bits * 0x0101010101010101) >> 56);
   }
-  bool reaches(uint64_t key) const { return height_ >= 10 || (key >> (6 * (height_ + 1))) == 0; }
+  bool reaches(uint64_t key) const {
+    const int bits = shift_of(height_ + 1);
+    return bits >= 64 || (key >> bits) == 0;
+  }
 
   static Node* own(Link& link) {
     if (link.use_count() != 1) link = std::make_shared<Node>(*link);
@@ -156,7 +176,9 @@ class PersistentMap {
     if (has(leaf, digit)) {
       leaf.values[place] = std::move(value);
     } else {
-      leaf.values.insert(leaf.values.begin() + place, std::move(value));
+      if constexpr (!is_set) {
+        leaf.values.insert(leaf.values.begin() + place, std::move(value));
+      }
       leaf.bits |= uint64_t{1} << digit;
       ++size_;
     }
@@ -171,7 +193,7 @@ class PersistentMap {
       erase_below(node->children[place], key, level - 1);
       if (node->children[place]->bits != 0) return;
       node->children.erase(node->children.begin() + place);
-    } else {
+    } else if constexpr (!is_set) {
       node->values.erase(node->values.begin() + place);
     }
     node->bits &= ~(uint64_t{1} << digit);
@@ -187,7 +209,7 @@ class PersistentMap {
     bits &= forward ? ~uint64_t{0} << bound : ~uint64_t{0} >> (63 - bound);
     while (bits != 0) {
       const int digit = forward ? std::countr_zero(bits) : 63 - std::countl_zero(bits);
-      const uint64_t here = prefix | (static_cast<uint64_t>(digit) << (6 * level));
+      const uint64_t here = prefix | (static_cast<uint64_t>(digit) << shift_of(level));
       const int place = rank(node, digit);
       if (level == 0) return Entry{here, &node.values[place]};
       const bool still_tight = tight && digit == bound;
@@ -203,7 +225,7 @@ class PersistentMap {
     int place = 0;
     for (uint64_t bits = node.bits; bits != 0; bits &= bits - 1, ++place) {
       const auto digit = static_cast<uint64_t>(std::countr_zero(bits));
-      const uint64_t here = prefix | (digit << (6 * level));
+      const uint64_t here = prefix | (digit << shift_of(level));
       if (level == 0) {
         visit(here, node.values[place]);
       } else {

@@ -79,6 +79,14 @@ HeadRank best_rank(uint64_t head_key) {
           std::bit_cast<float>(((bits + 1) << 7) & 0x7fffffff)};
 }
 
+TailRank least_rank(uint64_t tail_key) {
+  const auto bits = static_cast<uint32_t>(tail_key >> 24) & best_score;
+  const int32_t priority = static_cast<int32_t>(tail_key >> 48) - 32'768;
+  if (bits == 0) return {priority, Standing::backfilled, 0};
+  if (bits == best_score) return {priority, Standing::tenured, 0};
+  return {priority, Standing::normal, std::bit_cast<float>(bits << 7)};
+}
+
 BucketSlot ProjectState::slot_of(BucketKey key) const {
   const FlatIndex::Entry* found = slots.lower_bound(key);
   DAIS_CHECK(found != slots.end() && found->key == key);

@@ -35,6 +35,15 @@ struct HeadRank {
 };
 HeadRank best_rank(uint64_t head_key);
 
+/// What a key in ProjectState::tails says: the exact priority, and a standing and a score not above
+/// those of the bucket.
+struct TailRank {
+  int32_t priority;
+  Standing standing;
+  float score;
+};
+TailRank least_rank(uint64_t tail_key);
+
 struct ProjectState {
   std::shared_ptr<const Project> spec;
   Resources allocated;   ///< by its own jobs and those of its descendants

@@ -98,9 +98,15 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
   Choice choice;
   Room room(now, claim.shape);
   int spared = 0, looked = 0;
-  for (; !heap.empty() && looked < policy_.max_victims; ++looked) {
+  while (!heap.empty() && looked < policy_.max_victims) {
     std::pop_heap(heap.begin(), heap.end(), later);
     Tail& tail = heap.back();
+    if (!tail.exact) {
+      aim(now, tail, 0);
+      tails_[tail.project] = tail;
+      std::push_heap(heap.begin(), heap.end(), later);
+      continue;
+    }
     const Job& job = now.jobs().at(tail.job);
     const Answer answer = ask(now, claim, tail, job);
     if (answer == Answer::last && !may_reclaim) {
@@ -126,6 +132,7 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
     } else {
       heap.pop_back();
     }
+    ++looked;
   }
   looked_ += looked;
   wasted_ += looked;
@@ -144,8 +151,20 @@ void Victims::prepare(const Snapshot& now) {
     if (!stale_[id]) continue;
     stale_[id] = false;
     tails_[id].job = 0;
-    if (now.projects().contains(id)) aim(now, tails_[id], 0);
+    if (now.projects().contains(id)) bound(now, tails_[id]);
   }
+}
+
+// A bound on a project's least valuable job from the first key of its tails.
+void Victims::bound(const Snapshot& now, Tail& tail) const {
+  const FlatIndex& tails = now.project(tail.project).tails;
+  tail.exact = false;
+  if (tails.empty()) return;
+  const TailRank least = least_rank(tails.begin()->key);
+  tail.job = std::numeric_limits<JobId>::max();
+  tail.priority = least.priority;
+  tail.standing = least.standing;
+  tail.value = least.score * fairness_[tail.project];
 }
 
 // Tails of one priority, standing and score form a group, within which the newest job goes first.
@@ -160,6 +179,7 @@ bool Victims::aim(const Snapshot& now, Tail& tail, uint64_t from) const {
 bool Victims::newest_before(const Snapshot& now, Tail& tail, JobId bound) const {
   const ProjectState& project = now.project(tail.project);
   tail.job = 0;
+  tail.exact = true;
   for (const auto* entry = project.tails.lower_bound(tail.group << 24);
        entry != project.tails.end() && entry->key >> 24 == tail.group; ++entry) {
     const Bucket& bucket = project.buckets.at(entry->value);

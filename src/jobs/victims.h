@@ -50,9 +50,11 @@ class Victims {
   }
 
  private:
-  // The least valuable running job of a project that was not yet looked at.
+  // The least valuable running job of a project that was not yet looked at. Until it is looked up,
+  // a bound no later in the order of victims: most claims are settled by the tails of few projects.
   struct Tail {
     ProjectId project = 0;
+    bool exact = false;
     uint64_t group = 0;  // upper part of the keys in ProjectState::tails
     JobId job = 0;
     int32_t priority = 0;
@@ -74,6 +76,7 @@ class Victims {
   class Room;
 
   void prepare(const Snapshot& now);
+  void bound(const Snapshot& now, Tail& tail) const;
   bool aim(const Snapshot& now, Tail& tail, uint64_t from) const;
   bool newest_before(const Snapshot& now, Tail& tail, JobId bound) const;
   bool next(const Snapshot& now, Tail& tail) const;
