@@ -72,6 +72,11 @@ Controller::Entry& Controller::entry(int64_t job) {
 void Controller::move(const Moves& moves) {
   if (moves.empty()) return;
   store_.move(moves, now_s_);
+  note(moves);
+}
+
+// Brings what is known of open jobs in step with moves that are stored.
+void Controller::note(const Moves& moves) {
   for (const Transition& to : moves) {
     const auto found = open_.find(to.job);
     if (found == open_.end()) continue;
@@ -146,16 +151,47 @@ std::vector<int64_t> Controller::submit(const std::vector<Submission>& submissio
     runner_.prepare(key, request);
     rows.push_back({key, to_json(request)});
   }
-  const std::vector<int64_t> ids = store_.submit(rows, now_s_);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    runner_.keep(rows[i].key, ids[i]);
-    const auto row = store_.job(ids[i]);
-    if (open_.contains(ids[i]) || !row || ended(row->phase)) continue;
-    open_[ids[i]].row = *row;
-    open_[ids[i]].request = submissions[i].request;
+  // What starts at once is decided before it is stored: one flush of the disk instead of two.
+  journal_.advance(now_s_);
+  Decision decision;
+  Moves moves;
+  const auto accepted = store_.submit(rows, now_s_, [&](const std::vector<Store::Accepted>& jobs) {
+    Names fresh;
+    decision = foresee(submissions, jobs, fresh);
+    return moves = moves_of(decision, fresh);
+  });
+  std::vector<int64_t> ids;
+  for (size_t i = 0; i < accepted.size(); ++i) {
+    const int64_t id = accepted[i].job;
+    ids.push_back(id);
+    runner_.keep(rows[i].key, id);
+    if (!accepted[i].fresh) continue;
+    Entry& entry = open_[id];
+    entry.row.id = id;
+    entry.row.key = rows[i].key;
+    entry.row.spec = rows[i].spec;
+    entry.row.submit_s = now_s_;
+    entry.request = submissions[i].request;
+    if (entry.request.after.empty()) enqueue(entry);
   }
   changed_ = true;
+  if (decision.empty()) return ids;
+  DAIS_CHECK(journal_.decide(options_.policy) == decision);
+  note(moves);
+  carry_out(decision);
   return ids;
+}
+
+// What would be decided with the jobs that are about to be stored in the queue.
+Decision Controller::foresee(const std::vector<Submission>& submissions,
+                             const std::vector<Store::Accepted>& accepted, Names& fresh) const {
+  Snapshot with = snapshot_;
+  for (size_t i = 0; i < accepted.size(); ++i) {
+    const JobRequest& request = submissions[i].request;
+    if (!accepted[i].fresh || !request.after.empty()) continue;
+    fresh[with.submit(std::make_shared<const JobSpec>(spec_of(request)))] = accepted[i].job;
+  }
+  return decide(with, options_.policy);
 }
 
 // ---- Taking up
@@ -248,17 +284,21 @@ const ProjectRequest& Controller::project(const std::string& name) const {
 
 // ---- The queue
 
-void Controller::enqueue(Entry& entry) {
+JobSpec Controller::spec_of(const JobRequest& request) const {
   JobSpec spec;
-  spec.name = entry.request.name;
-  spec.project = projects_.at(entry.request.project).first;
-  spec.priority = entry.request.priority;
-  spec.shape = {entry.request.tasks,
-                {entry.request.gpu_milli, entry.request.cpu_milli, entry.request.memory_mib},
-                entry.request.preemptible};
-  spec.time_limit_s = entry.request.time_limit_s;
-  spec.min_run_s = entry.request.min_run_s;
-  entry.queued = journal_.submit(std::make_shared<const JobSpec>(std::move(spec)));
+  spec.name = request.name;
+  spec.project = projects_.at(request.project).first;
+  spec.priority = request.priority;
+  spec.shape = {request.tasks,
+                {request.gpu_milli, request.cpu_milli, request.memory_mib},
+                request.preemptible};
+  spec.time_limit_s = request.time_limit_s;
+  spec.min_run_s = request.min_run_s;
+  return spec;
+}
+
+void Controller::enqueue(Entry& entry) {
+  entry.queued = journal_.submit(std::make_shared<const JobSpec>(spec_of(entry.request)));
   by_queued_[entry.queued] = entry.row.id;
   changed_ = true;
 }

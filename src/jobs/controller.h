@@ -116,17 +116,20 @@ class Controller {
     std::set<int64_t> waits_for_end;  // jobs that must leave its place first
   };
   using Moves = std::vector<Transition>;
+  using Names = std::map<JobId, int64_t>;  // jobs by their id in a snapshot
 
   AttemptName attempt_of(const Entry& entry) const { return {entry.row.id, entry.row.attempts}; }
   Entry& entry(int64_t job);
   std::string wall_of(const JobRequest& request) const;
   void check(const JobRequest& request, std::vector<std::string>& problems) const;
   void move(const Moves& moves);
+  void note(const Moves& moves);
 
   void recover();
   void adopt(Entry& entry);
   void add_to_snapshot(const ProjectRequest& project);
   Project governed(const ProjectRequest& project) const;
+  JobSpec spec_of(const JobRequest& request) const;
   void enqueue(Entry& entry);
   void enqueue_ready();
   bool dependencies_met(Entry& entry);
@@ -144,7 +147,10 @@ class Controller {
   void keep_history(const std::vector<devices::DeviceSample>& samples);
   void book_usage(const Entry& entry, const AttemptOutcome& outcome, const Transition& end);
   void decide_and_apply();
-  void book(const Decision& decision, Moves& moves, std::vector<int64_t>& starts);
+  Moves moves_of(const Decision& decision, const Names& fresh = {}) const;
+  Decision foresee(const std::vector<Submission>& submissions,
+                   const std::vector<Store::Accepted>& accepted, Names& fresh) const;
+  void carry_out(const Decision& decision);
   void wait_for_victims(Entry& entry);
   void launch_ready();
   void launch(Entry& entry);
@@ -159,7 +165,7 @@ class Controller {
   Journal journal_;  // every change of the snapshot goes through it
   std::map<std::string, std::pair<ProjectId, ProjectRequest>> projects_;
   std::map<int64_t, Entry> open_;  // jobs that have not ended
-  std::map<JobId, int64_t> by_queued_;
+  Names by_queued_;
   std::set<int64_t> active_;  // those with an attempt
   std::vector<int> awaited_;
   bool changed_ = true;  // since the last decision

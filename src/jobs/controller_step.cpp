@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/span.h"
 #include "jobs/controller.h"
 #include "jobs/placement_text.h"
 
@@ -76,6 +77,7 @@ void Controller::unwatch(Entry& entry) {
 // ---- Ends
 
 void Controller::look_at_ends() {
+  const Span span("job", "look at ends");
   const std::vector<int64_t> active(active_.begin(), active_.end());
   for (const int64_t id : active) {
     Entry& entry = open_.at(id);
@@ -221,26 +223,33 @@ void Controller::wait_for_victims(Entry& entry) {
   }
 }
 
-void Controller::book(const Decision& decision, Moves& moves, std::vector<int64_t>& starts) {
+// `fresh` names the jobs that are not queued yet.
+Controller::Moves Controller::moves_of(const Decision& decision, const Names& fresh) const {
+  const auto name = [&](JobId id) {
+    const auto found = fresh.find(id);
+    return found != fresh.end() ? found->second : by_queued_.at(id);
+  };
+  Moves moves;
   for (const Preemption& preemption : decision.preempt) {
-    const int64_t victim = by_queued_.at(preemption.victim);
-    const int64_t for_job = by_queued_.at(preemption.beneficiary);
-    moves.push_back({victim, Phase::stopping, "preempted for job " + std::to_string(for_job)});
+    moves.push_back({name(preemption.victim), Phase::stopping,
+                     "preempted for job " + std::to_string(name(preemption.beneficiary))});
   }
   for (const Start& start : decision.start) {
-    const int64_t id = by_queued_.at(start.job);
-    moves.push_back({id, Phase::starting, "", placement_text(start.placement)});
-    starts.push_back(id);
+    moves.push_back({name(start.job), Phase::starting, "", placement_text(start.placement)});
   }
+  return moves;
 }
 
 void Controller::decide_and_apply() {
+  const Span span("job", "decide and book");
   const Decision decision = journal_.decide(options_.policy);
   if (decision.empty()) return;
-  Moves moves;
-  std::vector<int64_t> starts;
-  book(decision, moves, starts);
-  move(moves);
+  move(moves_of(decision));
+  carry_out(decision);
+}
+
+// Of a decision whose moves are stored.
+void Controller::carry_out(const Decision& decision) {
   journal_.apply(decision);
   changed_ = changed_ || decision.more;
   for (const Preemption& preemption : decision.preempt) {
@@ -251,12 +260,13 @@ void Controller::decide_and_apply() {
     victim.deadline_s = now_s_ + victim.request.grace_s;
     runner_.signal(attempt_of(victim), victim.request.tasks, SIGTERM);
   }
-  for (const int64_t id : starts) {
+  for (const Start& start : decision.start) {
+    const int64_t id = by_queued_.at(start.job);
     Entry& entry = open_.at(id);
-    entry.placement = placement_from_text(entry.row.placement);
+    entry.placement = start.placement;
     active_.insert(id);
     for (const Preemption& preemption : decision.preempt) {
-      if (preemption.beneficiary == entry.queued) {
+      if (preemption.beneficiary == start.job) {
         entry.waits_for_end.insert(by_queued_.at(preemption.victim));
       }
     }

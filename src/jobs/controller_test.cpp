@@ -91,6 +91,24 @@ TEST_F(ControllerTest, RunsAJobWithItsEnvironment) {
   EXPECT_EQ(controller_->why(job), "it has ended: completed, exit code 0");
 }
 
+TEST_F(ControllerTest, WhatFitsIsStartingWhenItIsAcknowledged) {
+  const int64_t first = submit(script("sleep 60", 3));
+  EXPECT_EQ(phase(first), Phase::starting);
+  const int64_t second = submit(script("true", 2));
+  EXPECT_EQ(phase(second), Phase::waiting);
+  JobRequest after = script("true");
+  after.after = {first};
+  EXPECT_EQ(phase(submit(after)), Phase::waiting);
+  // The same key again changes nothing.
+  const int64_t keyed = submit(script("echo x >> runs"), "once");
+  EXPECT_EQ(submit(script("echo x >> runs"), "once"), keyed);
+  ASSERT_TRUE(reaches(keyed, Phase::completed));
+  EXPECT_EQ(submit(script("echo x >> runs"), "once"), keyed);
+  controller_->cancel(first, "the test");
+  ASSERT_TRUE(reaches(second, Phase::completed));
+  EXPECT_EQ(text_of("runs"), "x\n");
+}
+
 TEST_F(ControllerTest, AFailureIsRetriedAndThenSaid) {
   JobRequest request = script("echo x >> tries; exit 3");
   request.retries = 2;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/span.h"
 #include "http/client.h"
 #include "jobs/workspace.h"
 
@@ -241,10 +242,12 @@ void Runner::start(const AttemptName& name, const JobRequest& request, const Pla
   make_folder(attempt_folder(name));
   const GroupLimits limits{request.cpu_milli * request.tasks, request.memory_mib * request.tasks,
                            other_devices(placement)};
+  std::optional<Span> span(std::in_place, "job", "groups");
   const std::optional<Ready> ready = take_ready(name, limits);
   const bool more = !ready || request.tasks > 1;
   const std::vector<std::string> procs =
       more ? groups_.create(name_text(name), limits) : std::vector<std::string>();
+  span.reset();
   const int port = free_port();
   try {
     for (int task = 0; task < request.tasks; ++task) {

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/span.h"
 
 namespace dais::jobs {
 namespace {
@@ -114,6 +115,7 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch)
 ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
                         const Standby& standby) {
   check_launch(launch);
+  std::optional<Span> span(std::in_place, "job", "files");
   if (mkdir(attempt_folder.c_str(), 0700) != 0) refuse(errno, attempt_folder);
   const File lock(attempt_folder + "/lock", O_RDWR | O_CREAT | O_EXCL);
   const File status(attempt_folder + "/status", O_RDWR | O_CREAT | O_EXCL);
@@ -138,6 +140,7 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
   }
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) refuse(errno, attempt_folder);
+  span.emplace("job", "execute");
   const bool sent =
       standby.run({lock.fd(), status.fd(), process.fd(), log.fd(), orders.fd(), ready[1]});
   close(ready[1]);

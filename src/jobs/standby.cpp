@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -168,6 +169,9 @@ int execute(int lock, int log, int launch) {
 
 [[noreturn]] void be_job(int link, int failed, const std::vector<int>& groups) {
   setpgid(0, 0);
+  // A job is not run at the daemon's real-time priority: control groups would not take it in.
+  const sched_param usual{};
+  sched_setscheduler(0, SCHED_OTHER, &usual);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

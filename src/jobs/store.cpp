@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/span.h"
 
 namespace dais::jobs {
 namespace {
@@ -190,6 +191,7 @@ class Store::Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   void commit() {
+    const Span span("job", "commit");
     store_.execute("COMMIT");
     committed_ = true;
   }
@@ -260,28 +262,31 @@ void Store::insert_event(double now_s, int64_t job, Phase phase, const std::stri
   insert.bind(1, now_s).bind(2, job).bind(3, phase_name(phase)).bind(4, detail).step();
 }
 
-std::vector<int64_t> Store::submit(const std::vector<Submission>& submissions, double now_s) {
+std::vector<Store::Accepted> Store::submit(
+    const std::vector<Submission>& submissions, double now_s,
+    const std::function<std::vector<Transition>(const std::vector<Accepted>&)>& then) {
   if (degraded_) {
     throw Error(Code::exhausted, "the disk of the job store is full, so no job can be accepted",
                 path_, "Free disk space");
   }
   Transaction transaction(*this);
-  std::vector<int64_t> ids;
+  std::vector<Accepted> accepted;
   for (const Submission& submission : submissions) {
     Statement known(*this, "SELECT id FROM job WHERE key = ?");
     known.bind(1, submission.key);
     if (known.step()) {
-      ids.push_back(known.integer(0));
+      accepted.push_back({known.integer(0), false});
       continue;
     }
     Statement insert(*this, "INSERT INTO job (key, spec, phase, submit_s) VALUES (?, ?, ?, ?)");
     insert.bind(1, submission.key).bind(2, submission.spec);
     insert.bind(3, phase_name(Phase::waiting)).bind(4, now_s).step();
-    ids.push_back(sqlite3_last_insert_rowid(database_));
-    insert_event(now_s, ids.back(), Phase::waiting, "submitted");
+    accepted.push_back({sqlite3_last_insert_rowid(database_), true});
+    insert_event(now_s, accepted.back().job, Phase::waiting, "submitted");
   }
+  if (then) move_rows(then(accepted), now_s);
   transaction.commit();
-  return ids;
+  return accepted;
 }
 
 void Store::move(const std::vector<Transition>& transitions, double now_s) {
@@ -313,6 +318,11 @@ void Store::update_row(const Transition& transition, double now_s) {
 
 void Store::move_once(const std::vector<Transition>& transitions, double now_s) {
   Transaction transaction(*this);
+  move_rows(transitions, now_s);
+  transaction.commit();
+}
+
+void Store::move_rows(const std::vector<Transition>& transitions, double now_s) {
   for (const Transition& transition : transitions) {
     const std::string where = "job " + std::to_string(transition.job);
     Statement current(*this, "SELECT phase FROM job WHERE id = ?");
@@ -328,7 +338,6 @@ void Store::move_once(const std::vector<Transition>& transitions, double now_s) 
     update_row(transition, now_s);
     insert_event(now_s, transition.job, transition.to, transition.detail);
   }
-  transaction.commit();
 }
 
 JobRow Store::row_of(const Statement& select) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -123,8 +124,15 @@ class Store {
     std::string key;
     std::string spec;
   };
-  /// Ids in the order of the submissions. A key that is known already gives the id it has.
-  std::vector<int64_t> submit(const std::vector<Submission>& submissions, double now_s);
+  struct Accepted {
+    int64_t job = 0;
+    bool fresh = false;  ///< false: its key was known already
+  };
+  /// In the order of the submissions. A key that is known already gives the id it has. What `then`
+  /// makes of them moves on in the same commit.
+  std::vector<Accepted> submit(
+      const std::vector<Submission>& submissions, double now_s,
+      const std::function<std::vector<Transition>(const std::vector<Accepted>&)>& then = {});
 
   /// Moves jobs on, each with its event, all or none. Throws not_found, or invalid_argument for a
   /// transition that the table does not hold. Entering `starting` counts an attempt.
@@ -180,6 +188,7 @@ class Store {
   void migrate();
   void insert_event(double now_s, int64_t job, Phase phase, const std::string& detail);
   void move_once(const std::vector<Transition>& transitions, double now_s);
+  void move_rows(const std::vector<Transition>& transitions, double now_s);
   void free_ballast();
 
   std::string path_;

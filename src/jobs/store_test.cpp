@@ -41,7 +41,9 @@ Code code_of(Call&& call) {
 TEST_F(JobsStore, KeepsJobsAndEventsOverAReopen) {
   {
     Store store(path);
-    EXPECT_EQ(store.submit({{"a", "{}"}, {"b", "{\"x\":1}"}}, 10), (std::vector<int64_t>{1, 2}));
+    const auto accepted = store.submit({{"a", "{}"}, {"b", "{\"x\":1}"}}, 10);
+    EXPECT_EQ(accepted[0].job, 1);
+    EXPECT_EQ(accepted[1].job, 2);
     store.move({{1, Phase::starting, "host 0"}, {2, Phase::cancelled, "by user"}}, 11);
     store.move({{1, Phase::running, ""}}, 12);
   }
@@ -95,8 +97,29 @@ TEST_F(JobsStore, MetricsAreThinnedOutAndUsageIsSummed) {
 TEST_F(JobsStore, AKeySubmittedTwiceIsOneJob) {
   Store store(path);
   const auto first = store.submit({{"same", "{}"}}, 1);
-  EXPECT_EQ(store.submit({{"same", "{}"}, {"other", "{}"}}, 2)[0], first[0]);
+  const auto again = store.submit({{"same", "{}"}, {"other", "{}"}}, 2);
+  EXPECT_EQ(again[0].job, first[0].job);
+  EXPECT_TRUE(first[0].fresh && !again[0].fresh && again[1].fresh);
   EXPECT_EQ(store.open_jobs().size(), 2u);
+}
+
+TEST_F(JobsStore, ASubmissionAndWhatFollowsFromItAreOneCommit) {
+  Store store(path);
+  const auto starts = [](Phase to) {
+    return [to](const std::vector<Store::Accepted>& jobs) {
+      return std::vector<Transition>{{jobs[0].job, to, "", "[place]"}};
+    };
+  };
+  const int64_t job = store.submit({{"a", "{}"}}, 1, starts(Phase::starting))[0].job;
+  EXPECT_EQ(store.job(job)->phase, Phase::starting);
+  EXPECT_EQ(store.job(job)->placement, "[place]");
+  EXPECT_EQ(store.events_of(job).size(), 2u);
+  // What the table does not hold takes the submission with it.
+  EXPECT_EQ(code_of([&] {
+              store.submit({{"b", "{}"}}, 2, starts(Phase::completed));
+            }),
+            Code::invalid_argument);
+  EXPECT_EQ(store.open_jobs().size(), 1u);
 }
 
 TEST_F(JobsStore, RefusesWhatTheTableDoesNotHoldAndChangesNothing) {
@@ -155,7 +178,7 @@ void submit_until_killed(const std::string& path, int told, int round) {
   Store store(path);
   for (int i = 0;; ++i) {
     const std::string key = std::to_string(round) + "/" + std::to_string(i);
-    const int64_t id = store.submit({{key, "{}"}}, i)[0];
+    const int64_t id = store.submit({{key, "{}"}}, i)[0].job;
     if (write(told, &id, sizeof id) != sizeof id) _exit(1);
   }
 }
