@@ -42,16 +42,18 @@ struct HalfBlock {
   void* c = nullptr;
   int64_t c_row = 0;
   bool c_half = true;
-  const uint16_t* bias = nullptr;  ///< one number for each column, bf16; null: none
+  const uint16_t* bias = nullptr;    ///< one number for each column, bf16; null: none
+  const float* wide_bias = nullptr;  ///< the same in f32
 };
 
 /// What one thread does at a time: rows [m0, m1), columns [n0, n1), beginning at multiples of 32.
 struct HalfPart {
   int64_t m0 = 0, m1 = 0, n0 = 0, n1 = 0;
 };
-constexpr int64_t kHalfRows = 512;      ///< most of a part
-constexpr int64_t kHalfColumns = 512;   ///< most of a part
-constexpr int64_t kHalfSums = 1 << 17;  ///< most numbers of a part
-constexpr int64_t kHalfDepth = 512;     ///< that is held at a time
+constexpr int64_t kHalfRows = 512;                               ///< most of a part
+constexpr int64_t kHalfColumns = 512;                            ///< most of a part
+constexpr int64_t kHalfSums = 1 << 17;                           ///< most numbers of a part
+constexpr int64_t kHalfDepth = 512;                              ///< that is held at a time
+constexpr int64_t kHalfMostDepth = kHalfRows * kHalfDepth / 32;  ///< with a packed factor
 
 }  // namespace dais::cpu

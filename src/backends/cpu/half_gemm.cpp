@@ -13,6 +13,8 @@ int64_t half_gemm_scratch();
 void half_gemm_begin();
 void half_gemm_end();
 void half_gemm_part(const cpu::HalfBlock&, const cpu::HalfPart&, bool, void*);
+void half_pack(const cpu::HalfFactor&, int64_t, int64_t, int64_t, int64_t, uint16_t*);
+void half_gemm_packed(const cpu::HalfBlock&, const uint16_t*, void*);
 }  // namespace amx
 
 namespace cpu {
@@ -98,6 +100,23 @@ void half_gemm(const HalfBlock& block) {
 }
 
 void half_gemm_serial(const HalfBlock& block) { run(block, 1); }
+
+int64_t half_packed_numbers(int64_t depth, int64_t columns) {
+  return up(depth, kSquare) * kSquare * up(columns, kSquare) * kSquare;
+}
+
+void half_pack(const HalfFactor& b, int64_t depth, int64_t columns, uint16_t* packed) {
+  parallel_for(up(columns, kSquare), 1, [&](int64_t first, int64_t last) {
+    amx::half_pack(b, depth, columns, first * kSquare, std::min(last * kSquare, columns), packed);
+  });
+}
+
+void half_gemm_packed(const HalfBlock& block, const uint16_t* packed) {
+  void* memory = thread_memory();
+  amx::half_gemm_begin();
+  amx::half_gemm_packed(block, packed, memory);
+  amx::half_gemm_end();
+}
 
 }  // namespace cpu
 }  // namespace dais

@@ -235,6 +235,7 @@ void store_sums(const HalfBlock& g, const float* sums, int64_t row, int64_t colu
   if (g.bias)
     bias = _mm512_castsi512_ps(_mm512_slli_epi32(
         _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, g.bias + column)), 16));
+  if (g.wide_bias) bias = _mm512_maskz_loadu_ps(mask, g.wide_bias + column);
   for (int64_t r = 0; r < rows; ++r) {
     const __m512 v = _mm512_add_ps(_mm512_load_ps(sums + r * kSide), bias);
     const int64_t at = (row + r) * g.c_row + column;
@@ -244,6 +245,40 @@ void store_sums(const HalfBlock& g, const float* sums, int64_t row, int64_t colu
     else
       _mm512_mask_storeu_ps(static_cast<float*>(g.c) + at, mask, v);
   }
+}
+
+/// One side of A times `count` sides of B, 2 or 4: tiles 0 to 3 are sums, 4 A's, 5 to 7 take turns
+/// for B.
+template <int count>
+inline void multiply_side(const uint16_t* a, const uint16_t* b, int64_t steps, float* sums) {
+  const int64_t next = steps * kTile;
+  settle_memory();
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (count == 4) {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t s = 0; s < steps; ++s, a += kTile, b += kTile) {
+    _tile_loadd(4, a, 64);
+    _tile_loadd(5, b, 64);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(6, b + next, 64);
+    _tile_dpbf16ps(1, 4, 6);
+    if constexpr (count == 4) {
+      _tile_loadd(7, b + 2 * next, 64);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_loadd(5, b + 3 * next, 64);
+      _tile_dpbf16ps(3, 4, 5);
+    }
+  }
+  _tile_stored(0, sums, 64);
+  _tile_stored(1, sums + kSumTile, 64);
+  if constexpr (count == 4) {
+    _tile_stored(2, sums + 2 * kSumTile, 64);
+    _tile_stored(3, sums + 3 * kSumTile, 64);
+  }
+  settle_memory();
 }
 
 constexpr int64_t kASize = cpu::kHalfRows * cpu::kHalfDepth;
@@ -289,6 +324,40 @@ void half_gemm_part(const HalfBlock& g, const HalfPart& part, bool held, void* s
           store_sums(g, at + t * kSumTile, part.m0 + (i + t / 2) * kSide,
                      part.n0 + (j + t % 2) * kSide);
       }
+  }
+}
+
+/// Columns [first, end), beginning at a multiple of 32, of a factor B in tiles for
+/// half_gemm_packed: [16 columns][step of the depth].
+void half_pack(const HalfFactor& b, int64_t depth, int64_t columns, int64_t first, int64_t end,
+               uint16_t* packed) {
+  const int64_t steps = up(depth, kDeep);
+  const Stretch to{first, end, columns, 0, steps, depth, packed + first / kSide * steps * kTile};
+  if (b.turned)
+    bring_lines_along(b, to, true);
+  else
+    bring_lines_across(b, to, false);
+}
+
+/// The whole product of few rows with a packed B; lines of A run along the depth, of which there
+/// are at most cpu::kHalfMostDepth.
+void half_gemm_packed(const HalfBlock& g, const uint16_t* packed, void* scratch) {
+  auto* a = static_cast<uint16_t*>(scratch);
+  auto* sums = reinterpret_cast<float*>(a + kASize + kBSize);
+  const int64_t steps = up(g.depth, kDeep), sides = 2 * up(g.columns, 2 * kSide);
+  for (int64_t row = 0; row < g.rows; row += kSide) {
+    bring_lines_along(g.a, {row, row + 1, g.rows, 0, steps, g.depth, a}, false);
+    for (int64_t side = 0; side < sides;) {
+      const bool four = side + 4 <= sides;
+      const uint16_t* b = packed + side * steps * kTile;
+      if (four)
+        multiply_side<4>(a, b, steps, sums);
+      else
+        multiply_side<2>(a, b, steps, sums);
+      const int64_t end = side + (four ? 4 : 2);
+      for (float* at = sums; side < end; ++side, at += kSumTile)
+        store_sums(g, at, row, side * kSide);
+    }
   }
 }
 #endif

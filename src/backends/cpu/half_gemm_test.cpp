@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "ir/dtype.h"
 
@@ -137,6 +138,28 @@ TEST_F(HalfGemm, ReadsWindowsOfImages) {
         ASSERT_NEAR(turned[static_cast<size_t>(i * depth + j)], sum, tolerance(cells));
       }
   }
+}
+
+TEST_F(HalfGemm, MultipliesWithAPackedFactor) {
+  for (const bool turned : {false, true})
+    for (const int64_t m : {1, 16, 37}) {
+      constexpr int64_t n = 90, k = 600;
+      const Matrix a = draw(m * k, 1), b = draw(k * n, 2);
+      std::vector<float> c(static_cast<size_t>(m * n)), wanted(c.size());
+      const std::vector<float> bias(n, 0.5F);
+      HalfBlock block{.rows = m, .columns = n, .depth = k, .c = wanted.data(), .c_row = n};
+      block.a = {.data = a.bits.data(), .line = k};
+      block.b = {.data = b.bits.data(), .line = turned ? k : n, .turned = turned};
+      block.c_half = false;
+      block.wide_bias = bias.data();
+      half_gemm(block);
+      const auto numbers = static_cast<size_t>(half_packed_numbers(k, n));
+      const PageMemory packed(numbers * sizeof(uint16_t));
+      half_pack(block.b, k, n, packed.as<uint16_t>());
+      block.c = c.data();
+      half_gemm_packed(block, packed.as<uint16_t>());
+      for (size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], wanted[i], tolerance(k)) << i;
+    }
 }
 
 TEST_F(HalfGemm, RoundsToNearest) {

@@ -477,6 +477,7 @@ void add_row(Kernels& kernels, std::string_view name) {
 namespace ops {
 void register_rnn_cpu(Kernels& kernels) {
   register_rnn_backward(kernels);
+  register_half_rnn(kernels);
   add_row<RNN>(kernels, "rnn/steps");
   add_row<GRU>(kernels, "gru/steps");
   add_row<LSTM>(kernels, "lstm/steps");
