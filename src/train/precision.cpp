@@ -23,7 +23,8 @@ class Lowering {
     std::vector<Node*> nodes;
     for (const auto& node : g_.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes)
-      if (multiplies(*node) || (follows(*node) && reads_narrow(*node))) lower(*node);
+      if (multiplies(*node) || (follows(*node) && reads_narrow(*node)) || normalises(*node))
+        lower(*node);
   }
 
  private:
@@ -51,19 +52,28 @@ class Lowering {
     return names.contains(node.op->name);
   }
 
+  /// What a batch norm has one of per channel stays f32.
+  bool normalises(const Node& node) const {
+    return node.op->name == "batch_normalization" && widened_.contains(node.in[0]);
+  }
+
   bool is_real(const Value* value) const { return value && value->type.dtype == DType::f32; }
 
-  /// Every f32 operand but small constants is a widened 16-bit value.
+  /// Every f32 operand but constants and biases is a widened 16-bit value.
   bool reads_narrow(const Node& node) const {
     bool any = false;
     for (const Value* value : node.in) {
       if (!is_real(value)) continue;
-      if (narrow_of_.contains(value))
+      if (widened_.contains(value))
         any = true;
-      else if (!value->constant())
+      else if (!value->constant() && !is_bias(*value))
         return false;
     }
     return any;
+  }
+
+  static bool is_bias(const Value& value) {
+    return !value.producer() && value.type.ranked() && value.type.shape->size() == 1;
   }
 
   Value* narrowed(Value* value, Node& reader) {
@@ -74,7 +84,8 @@ class Lowering {
   }
 
   void lower(Node& node) {
-    for (size_t i = 0; i < node.in.size(); ++i)
+    const size_t count = normalises(node) ? 1 : node.in.size();
+    for (size_t i = 0; i < count; ++i)
       if (is_real(node.in[i])) g_.set_input(node, i, narrowed(node.in[i], node));
     g_.infer(node);
     Node* behind = g_.next(node);
@@ -88,12 +99,14 @@ class Lowering {
       for (const Use& use : users) g_.set_input(*use.node, use.index, wide);
       if (is_result) std::replace(g_.outputs.begin(), g_.outputs.end(), out, wide);
       narrow_of_[wide] = out;
+      widened_.insert(wide);
     }
   }
 
   Graph& g_;
   DType narrow_;
   std::unordered_map<const Value*, Value*> narrow_of_;  ///< f32 values in 16 bits
+  std::unordered_set<const Value*> widened_;            ///< those that were made in 16 bits
 };
 
 }  // namespace

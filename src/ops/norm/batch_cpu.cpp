@@ -1,11 +1,13 @@
 // Batch normalisation while training, and its gradient: two sums per channel, then one linear map.
 // The share of each partial sum follows from the sizes alone, so that results do not depend on the
-// number of threads.
+// number of threads. bf16 activations are widened block by block on the way to the f32 loops; what
+// there is one of per channel stays f32.
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/convert.h"
 #include "base/threads.h"
 #include "ops/norm/batch_rows_cpu.h"
 #include "ops/norm/norm.h"
@@ -59,11 +61,40 @@ const BatchLoops& batch_loops(Isa isa) {
 
 constexpr int64_t kShare = 256;   ///< rows whose sums are kept in f32
 constexpr int64_t kGrain = 8192;  ///< elements that are worth a thread
+constexpr int64_t kBlock = 4096;  ///< bf16 elements that are widened at a time
+
+/// An activation, f32 or bf16.
+struct Activations {
+  const void* data = nullptr;
+  bool half = false;
+  Isa isa = Isa::plain;
+
+  /// Elements from `at` on as f32, at most kBlock of bf16 ones, which go to `room`.
+  const float* read(int64_t at, int64_t count, float* room) const {
+    if (!half) return static_cast<const float*>(data) + at;
+    cpu::widen(isa, cpu::Half::bf16, static_cast<const uint16_t*>(data) + at, room, count);
+    return room;
+  }
+};
+/// The place where f32 elements are made that become bf16, or theirs.
+struct Written {
+  void* data = nullptr;
+  bool half = false;
+  Isa isa = Isa::plain;
+
+  float* place(int64_t at, float* room) const {
+    return half ? room : static_cast<float*>(data) + at;
+  }
+  void settle(int64_t at, int64_t count, const float* room) const {
+    if (half) cpu::narrow(isa, cpu::Half::bf16, room, static_cast<uint16_t*>(data) + at, count);
+  }
+};
 
 /// Sizes and memory of one binding. By rows: the channels of a place are adjacent; else planes are.
 class BoundBatch : public BoundKernel {
  public:
-  BoundBatch(const Shape& x, bool channels_last, const BatchLoops& loops) : loops_(loops) {
+  BoundBatch(const Shape& x, bool channels_last, bool half, Isa isa)
+      : loops_(batch_loops(isa)), half_(half), isa_(isa) {
     const Activation sizes(x, channels_last);
     channels_ = sizes.channels;
     cells_ = sizes.cells();
@@ -136,7 +167,23 @@ class BoundBatch : public BoundKernel {
 
   int64_t count() const { return rows_; }
 
+  /// Calls body(at, rows) for rows from element `at` on, few enough to be widened.
+  template <typename Body>
+  void by_block_of_rows(int64_t at, int64_t rows, Body&& body) const {
+    const int64_t most = half_ ? std::max<int64_t>(1, kBlock / channels_) : rows;
+    for (int64_t row = 0; row < rows; row += most)
+      body(at + row * channels_, std::min(most, rows - row));
+  }
+  /// Calls body(at, count) for parts of a plane.
+  template <typename Body>
+  void by_block_of_plane(int64_t at, Body&& body) const {
+    const int64_t most = half_ ? kBlock : cells_;
+    for (int64_t i = 0; i < cells_; i += most) body(at + i, std::min(most, cells_ - i));
+  }
+
   const BatchLoops& loops_;
+  bool half_;
+  Isa isa_;
   int64_t channels_ = 0, cells_ = 0, batch_ = 0;
 
  private:
@@ -161,10 +208,12 @@ class BoundBatch : public BoundKernel {
   int64_t rows_ = 0, chunk_rows_ = 1, chunks_ = 0;
 };
 
+bool is_half(const Value& value) { return value.type.dtype == DType::bf16; }
+
 class BoundForward : public BoundBatch {
  public:
-  BoundForward(const Node& node, const Shape& x, const BatchLoops& loops)
-      : BoundBatch(x, node.as<BatchNormalization>()->channels_last, loops),
+  BoundForward(const Node& node, const Shape& x, Isa isa)
+      : BoundBatch(x, node.as<BatchNormalization>()->channels_last, is_half(*node.in[0]), isa),
         attrs_(*node.as<BatchNormalization>()) {}
 
   Fault run(const Arguments& arguments) noexcept override {
@@ -172,17 +221,26 @@ class BoundForward : public BoundBatch {
     const auto out = [&](size_t i) {
       return i < arguments.out.size() ? static_cast<float*>(arguments.out[i]) : nullptr;
     };
-    const float* x = in(0);
+    const Activations x{arguments.in[0], half_, isa_};
     const Memory memory = memory_of(arguments.scratch);
     float *near = memory.rows[0], *mean = memory.rows[1], *factor = memory.rows[2];
-    for (int64_t c = 0; c < channels_; ++c) near[c] = x[first_of(c)];
+    for (int64_t c = 0; c < channels_; ++c) {
+      float first;
+      near[c] = *x.read(first_of(c), 1, &first);
+    }
     total(
         memory,
-        [&](int64_t at, int64_t rows, float* sum, float* squares) {
-          loops_.sums(x + at, near, rows, channels_, sum, squares);
+        [&](int64_t from, int64_t rows, float* sum, float* squares) {
+          float room[kBlock];
+          by_block_of_rows(from, rows, [&](int64_t at, int64_t some) {
+            loops_.sums(x.read(at, some * channels_, room), near, some, channels_, sum, squares);
+          });
         },
-        [&](int64_t at, int64_t c, float* sum, float* squares) {
-          loops_.plane_sums(x + at, near[c], cells_, sum, squares);
+        [&](int64_t from, int64_t c, float* sum, float* squares) {
+          float room[kBlock];
+          by_block_of_plane(from, [&](int64_t at, int64_t some) {
+            loops_.plane_sums(x.read(at, some, room), near[c], some, sum, squares);
+          });
         });
     const auto n = static_cast<double>(count());
     for (int64_t c = 0; c < channels_; ++c) {
@@ -202,11 +260,24 @@ class BoundForward : public BoundBatch {
       if (out(3)) out(3)[c] = mean[c];
       if (out(4)) out(4)[c] = static_cast<float>(inverse);
     }
-    float* y = out(0);
-    map([&](int64_t at,
-            int64_t rows) { loops_.scale(x + at, mean, factor, in(2), rows, channels_, y + at); },
-        [&](int64_t at, int64_t c) {
-          loops_.plane_scale(x + at, mean[c], factor[c], in(2)[c], cells_, y + at);
+    const Written y{arguments.out[0], half_, isa_};
+    map(
+        [&](int64_t from, int64_t rows) {
+          float room[kBlock];
+          by_block_of_rows(from, rows, [&](int64_t at, int64_t some) {
+            const int64_t elements = some * channels_;
+            float* to = y.place(at, room);
+            loops_.scale(x.read(at, elements, room), mean, factor, in(2), some, channels_, to);
+            y.settle(at, elements, room);
+          });
+        },
+        [&](int64_t from, int64_t c) {
+          float room[kBlock];
+          by_block_of_plane(from, [&](int64_t at, int64_t some) {
+            float* to = y.place(at, room);
+            loops_.plane_scale(x.read(at, some, room), mean[c], factor[c], in(2)[c], some, to);
+            y.settle(at, some, room);
+          });
         });
     return {};
   }
@@ -220,23 +291,34 @@ class BoundForward : public BoundBatch {
 
 class BoundBackward : public BoundBatch {
  public:
-  BoundBackward(const Node& node, const Shape& x, const BatchLoops& loops)
-      : BoundBatch(x, node.as<BatchNormalizationBackward>()->channels_last, loops) {}
+  BoundBackward(const Node& node, const Shape& x, Isa isa)
+      : BoundBatch(x, node.as<BatchNormalizationBackward>()->channels_last, is_half(*node.in[1]),
+                   isa) {}
 
   Fault run(const Arguments& arguments) noexcept override {
     const auto in = [&](size_t i) { return static_cast<const float*>(arguments.in[i]); };
     const auto out = [&](size_t i) {
       return i < arguments.out.size() ? static_cast<float*>(arguments.out[i]) : nullptr;
     };
-    const float *dy = in(0), *x = in(1), *mean = in(3);
+    const Activations dy{arguments.in[0], half_, isa_}, x{arguments.in[1], half_, isa_};
+    const float* mean = in(3);
     const Memory memory = memory_of(arguments.scratch);
     total(
         memory,
-        [&](int64_t at, int64_t rows, float* sum, float* products) {
-          loops_.products(dy + at, x + at, mean, rows, channels_, sum, products);
+        [&](int64_t from, int64_t rows, float* sum, float* products) {
+          float slopes[kBlock], room[kBlock];
+          by_block_of_rows(from, rows, [&](int64_t at, int64_t some) {
+            const int64_t elements = some * channels_;
+            loops_.products(dy.read(at, elements, slopes), x.read(at, elements, room), mean, some,
+                            channels_, sum, products);
+          });
         },
-        [&](int64_t at, int64_t c, float* sum, float* products) {
-          loops_.plane_products(dy + at, x + at, mean[c], cells_, sum, products);
+        [&](int64_t from, int64_t c, float* sum, float* products) {
+          float slopes[kBlock], room[kBlock];
+          by_block_of_plane(from, [&](int64_t at, int64_t some) {
+            loops_.plane_products(dy.read(at, some, slopes), x.read(at, some, room), mean[c], some,
+                                  sum, products);
+          });
         });
     const auto n = static_cast<double>(count());
     float *a = memory.rows[0], *b = memory.rows[1], *k = memory.rows[2];
@@ -248,13 +330,26 @@ class BoundBackward : public BoundBatch {
       if (out(1)) out(1)[c] = static_cast<float>(memory.second[c] * inverse);
       if (out(2)) out(2)[c] = static_cast<float>(memory.first[c]);
     }
-    float* dx = out(0);
+    const Written dx{arguments.out[0], half_, isa_};
     map(
-        [&](int64_t at, int64_t rows) {
-          loops_.slopes(dy + at, x + at, mean, a, b, k, rows, channels_, dx + at);
+        [&](int64_t from, int64_t rows) {
+          float slopes[kBlock], room[kBlock];
+          by_block_of_rows(from, rows, [&](int64_t at, int64_t some) {
+            const int64_t elements = some * channels_;
+            float* to = dx.place(at, room);
+            loops_.slopes(dy.read(at, elements, slopes), x.read(at, elements, room), mean, a, b, k,
+                          some, channels_, to);
+            dx.settle(at, elements, room);
+          });
         },
-        [&](int64_t at, int64_t c) {
-          loops_.plane_slopes(dy + at, x + at, mean[c], a[c], b[c], k[c], cells_, dx + at);
+        [&](int64_t from, int64_t c) {
+          float slopes[kBlock], room[kBlock];
+          by_block_of_plane(from, [&](int64_t at, int64_t some) {
+            float* to = dx.place(at, room);
+            loops_.plane_slopes(dy.read(at, some, slopes), x.read(at, some, room), mean[c], a[c],
+                                b[c], k[c], some, to);
+            dx.settle(at, some, room);
+          });
         });
     return {};
   }
@@ -263,28 +358,35 @@ class BoundBackward : public BoundBatch {
 template <typename Bound, size_t x>
 class BatchKernel : public Kernel {
  public:
-  explicit BatchKernel(const KernelQuery& query)
-      : node_(query.node), loops_(batch_loops(query.isa)) {}
+  explicit BatchKernel(const KernelQuery& query) : node_(query.node), isa_(query.isa) {}
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
     if (sizes.in[x].elements() == 0) return nullptr;
-    return std::make_unique<Bound>(node_, sizes.in[x], loops_);
+    const bool half = is_half(*node_.in[x]);
+    if (half && sizes.in[x + 1].elements() > kBlock) return nullptr;  // one row has to fit
+    return std::make_unique<Bound>(node_, sizes.in[x], isa_);
   }
 
  private:
   const Node& node_;
-  const BatchLoops& loops_;
+  Isa isa_;
 };
 
-Verdict all_f32(const KernelQuery& query) {
+/// The first `activations` inputs alike, f32 or bf16, the others f32.
+Verdict accepts_types(const KernelQuery& query, size_t activations) {
+  const DType dtype = query.in_dtype(0);
   for (size_t i = 0; i < query.node.in.size(); ++i)
-    if (query.in_dtype(i) != DType::f32) return no("an element type other than f32");
+    if (query.in_dtype(i) != (i < activations ? dtype : DType::f32))
+      return no("an element type other than f32");
+  if (dtype != DType::f32 && dtype != DType::bf16) return no("an element type other than f32");
   if (!query.in(0).ranked()) return no("the rank is unknown");
   return yes();
 }
 
+Verdict accepts_backward(const KernelQuery& query) { return accepts_types(query, 2); }
+
 Verdict accepts_forward(const KernelQuery& query) {
   if (!query.attrs<BatchNormalization>().training_mode) return no("not in training mode");
-  return all_f32(query);
+  return accepts_types(query, 1);
 }
 
 template <typename Bound, size_t x>
@@ -303,7 +405,7 @@ void register_batch_norm(Kernels& kernels) {
   kernels.add({.name = "batch_norm_backward/loops",
                .op = &BatchNormalizationBackward::op,
                .isa = Isa::plain,
-               .accepts = all_f32,
+               .accepts = accepts_backward,
                .prepare = prepare<BoundBackward, 1>});
 }
 

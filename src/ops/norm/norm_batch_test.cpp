@@ -30,5 +30,30 @@ TEST(BatchNormRows, AgreeInBothLayouts) {
     }
 }
 
+Tensor in_half(const Tensor& wide) {
+  Tensor out(DType::bf16, wide.shape());
+  for (int64_t i = 0; i < wide.elements(); ++i)
+    out.storage<BFloat16>()[i] = BFloat16(static_cast<float>(wide.to_double(i)));
+  return out;
+}
+
+/// Activations in bf16, moments in f32: results are rounded once, to one unit in 2^8.
+TEST(BatchNormRows, AgreeForHalves) {
+  for (const bool last : {false, true})
+    for (const int64_t batch : {2, 500}) {
+      const Shape x = last ? Shape{batch, 9, 5, 19} : Shape{batch, 19, 9, 5};
+      const Tensor values = in_half(sample<float>(x, 2)), slopes = in_half(sample<float>(x, 1, 7));
+      const Tensor scale = sample<float>(Shape{19}, 2, 2), bias = sample<float>(Shape{19}, 2, 3);
+      const Tensor mean = sample<float>(Shape{19}, 0.1, 4),
+                   variance = shifted(sample<float>(Shape{19}, 1, 5), 1.5F);
+      const RowTolerance tolerance{.relative = 0x1p-8, .absolute = 1e-3};
+      const BatchNormalization attrs{.training_mode = true, .channels_last = last};
+      EXPECT_GT(check_rows(attrs, {values, scale, bias, mean, variance}, tolerance, {}, 5), 0);
+      EXPECT_GT(check_rows(BatchNormalizationBackward{.channels_last = last},
+                           {slopes, values, scale, mean, variance}, tolerance, {}, 3),
+                0);
+    }
+}
+
 }  // namespace
 }  // namespace dais
