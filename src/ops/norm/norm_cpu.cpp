@@ -108,6 +108,7 @@ void add_rows(Kernels& kernels, Isa isa, std::string_view layer_name, std::strin
 namespace ops {
 void register_norm_cpu(Kernels& kernels) {
   register_batch_norm(kernels);
+  register_layer_norm_backward(kernels);
   add_rows<plain::layer_norm_rows, plain::rms_norm_rows>(kernels, Isa::plain, "layer_norm/plain",
                                                          "rms_norm/plain");
   add_rows<avx2::layer_norm_rows, avx2::rms_norm_rows>(kernels, Isa::avx2, "layer_norm/avx2",

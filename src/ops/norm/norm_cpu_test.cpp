@@ -20,6 +20,20 @@ TEST(NormRows, Agree) {
   }
 }
 
+TEST(NormRows, GradientsOfLayersAgree) {
+  for (const int64_t size : {1, 7, 64, 131})
+    for (const int64_t rows : {3, 300}) {
+      const Tensor x = test_tensor({rows, size}), dy = test_tensor({rows, size}, 2);
+      Graph graph;
+      Values in{graph.add_input(Type::of(dy), "dy"), graph.add_input(Type::of(x), "x")};
+      for (const int64_t seed : {3, 4, 5})
+        in.push_back(graph.add_constant(
+            test_tensor(seed == 3 ? Shape{size} : Shape{rows, 1}, static_cast<int>(seed))));
+      graph.outputs = graph.add_node(LayerNormalizationBackward{}, in, 3).outs;
+      expect_rows_agree(graph, {dy, x}, 1e-5);
+    }
+}
+
 TEST(SoftmaxRows, AgreeOnEveryAxis) {
   const Tensor x = test_tensor({4, 19, 21});
   for (const int64_t axis : {0, 1, 2}) {

@@ -69,4 +69,32 @@ void rms_norm_rows(const float* x, int64_t rows, int64_t size, float epsilon, co
   }
 }
 
+/// Gradients of layer_norm_rows with d = dy * scale and n = (x - mean) * inverse:
+/// dx = inverse * (d - mean(d) - n * mean(d * n)). dy * n and dy are added to `dscale` and `dbias`.
+void layer_norm_back_rows(const float* dy, const float* x, const float* scale, const float* means,
+                          const float* inverses, int64_t rows, int64_t size, float* dx,
+                          float* dscale, float* dbias) {
+  for (int64_t row = 0; row < rows; ++row, dy += size, x += size, dx += size) {
+    const Vf mean = all(means[row]), inverse = all(inverses[row]);
+    Vf sums = all(0), products = all(0);
+    for (int64_t i = 0; i < size; i += kLanes) {
+      const int64_t count = size - i;
+      const Vf d = mul(load_first(dy + i, count), load_first(scale + i, count));
+      sums = add(sums, d);
+      products = fma(d, mul(sub(load_first(x + i, count), mean), inverse), products);
+    }
+    const auto number = static_cast<float>(size);
+    const Vf middle = all(sum(sums) / number), slope = all(sum(products) / number);
+    for (int64_t i = 0; i < size; i += kLanes) {
+      const int64_t count = size - i;
+      const Vf given = load_first(dy + i, count);
+      const Vf normal = mul(sub(load_first(x + i, count), mean), inverse);
+      const Vf d = mul(given, load_first(scale + i, count));
+      store_first(dx + i, mul(inverse, sub(sub(d, middle), mul(normal, slope))), count);
+      store_first(dscale + i, fma(given, normal, load_first(dscale + i, count)), count);
+      store_first(dbias + i, add(given, load_first(dbias + i, count)), count);
+    }
+  }
+}
+
 }  // namespace dais::DAIS_ISA

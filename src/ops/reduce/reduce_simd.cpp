@@ -8,12 +8,15 @@ namespace {
 
 constexpr int kLanes = 16;
 
+/// Sums are kept as double, extremes need no more than f32.
 struct Sum {
+  using Lane = double;
   static constexpr double start = 0;
   static double step(double total, float x) { return total + static_cast<double>(x); }
   static double join(double a, double b) { return a + b; }
 };
 struct SumSquare {
+  using Lane = double;
   static constexpr double start = 0;
   static double step(double total, float x) {
     return total + static_cast<double>(x) * static_cast<double>(x);
@@ -21,6 +24,7 @@ struct SumSquare {
   static double join(double a, double b) { return a + b; }
 };
 struct SumAbsolute {
+  using Lane = double;
   static constexpr double start = 0;
   static double step(double total, float x) {
     return total + static_cast<double>(__builtin_fabsf(x));
@@ -29,27 +33,34 @@ struct SumAbsolute {
 };
 /// NaN wins.
 struct Max {
-  static constexpr double start = -__builtin_inf();
-  static double step(double total, float x) { return join(total, static_cast<double>(x)); }
-  static double join(double a, double b) { return a != a || a > b ? a : b; }
+  using Lane = float;
+  static constexpr float start = -__builtin_inff();
+  static float step(float top, float x) { return join(top, x); }
+  static float join(float a, float b) {
+    return (static_cast<int>(a != a) | static_cast<int>(a > b)) != 0 ? a : b;
+  }
 };
 struct Min {
-  static constexpr double start = __builtin_inf();
-  static double step(double total, float x) { return join(total, static_cast<double>(x)); }
-  static double join(double a, double b) { return a != a || a < b ? a : b; }
+  using Lane = float;
+  static constexpr float start = __builtin_inff();
+  static float step(float least, float x) { return join(least, x); }
+  static float join(float a, float b) {
+    return (static_cast<int>(a != a) | static_cast<int>(a < b)) != 0 ? a : b;
+  }
 };
 
 template <typename F>
 double along(const float* x, int64_t n) {
-  double lanes[kLanes];
-  for (double& lane : lanes) lane = F::start;
+  using Lane = typename F::Lane;
+  Lane lanes[kLanes];
+  for (Lane& lane : lanes) lane = F::start;
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (int k = 0; k < kLanes; ++k) lanes[k] = F::step(lanes[k], x[i + k]);
   for (int k = 0; i < n; ++i, ++k) lanes[k] = F::step(lanes[k], x[i]);
   for (int half = kLanes / 2; half > 0; half /= 2)
     for (int k = 0; k < half; ++k) lanes[k] = F::join(lanes[k], lanes[k + half]);
-  return lanes[0];
+  return static_cast<double>(lanes[0]);
 }
 
 template <typename F>
