@@ -20,14 +20,30 @@ class Lowering {
   Lowering(Graph& graph, DType narrow) : g_(graph), narrow_(narrow) {}
 
   void run() {
-    std::vector<Node*> nodes;
-    for (const auto& node : g_.nodes()) nodes.push_back(node.get());
-    for (Node* node : nodes)
+    for (Node* node : all_nodes())
+      if (node->op->name == "attention") open(*node);
+    for (Node* node : all_nodes())
       if (multiplies(*node) || (follows(*node) && reads_narrow(*node)) || normalises(*node))
         lower(*node);
   }
 
  private:
+  std::vector<Node*> all_nodes() const {
+    std::vector<Node*> nodes;
+    for (const auto& node : g_.nodes()) nodes.push_back(node.get());
+    return nodes;
+  }
+
+  /// Of attention only the products are lowered, the softmax stays f32.
+  void open(Node& node) {
+    Graph::InsertBefore place(g_, &node);
+    const Values parts = node.op->decompose(g_, node);
+    if (parts.empty()) return;
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (parts[i]) g_.replace_uses(node.outs[i], parts[i]);
+    g_.erase(node);
+  }
+
   static bool multiplies(const Node& node) {
     static const std::unordered_set<std::string_view> names{
         "conv",   "conv_transpose", "gemm", "mat_mul", "matmul",

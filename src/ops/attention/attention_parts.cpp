@@ -160,9 +160,9 @@ class AttentionParts {
     Value* seen = graph_.add(LessOrEqual{}, {counted(keys, 2), column});
     return graph_.add(Where{}, {seen, scores, never});
   }
-  /// A row with every key masked gives zeros.
+  /// A row with every key masked gives zeros. Causality alone leaves each row its first key.
   Value* softmax(Value* scores) {
-    const bool some_masked = node_.has(3) || node_.has(6) || attrs_.is_causal;
+    const bool some_masked = node_.has(3) || node_.has(6);
     Value* weights = graph_.add(Softmax{}, {scores});
     if (!some_masked) return weights;
     const DType dtype = scores->type.dtype;
