@@ -99,7 +99,7 @@ Tensor mask_features(const Tensor& features, const Augment& augment, Draws& draw
 
 Tensor add_noise(const Tensor& values, double sd, Draws& draws) {
   Tensor out = values.clone();
-  for (float& value : out.data<float>()) value += static_cast<float>(draws.normal() * sd);
+  draws.add_normal(out.data<float>().data(), out.elements(), static_cast<float>(sd));
   return out;
 }
 
@@ -174,9 +174,8 @@ void ImageWriter::write(const Tensor& image, float* to) const {
 void ImageWriter::write_noisy(const Tensor& image, double sd, Draws& draws, float* to) const {
   write(image, to);
   const int64_t pixels = image.shape()[0] * image.shape()[1];
-  for (size_t c = 0; c < steps_.size(); ++c)
-    for (int64_t i = 0; i < pixels; ++i)
-      *to++ += static_cast<float>(draws.normal() * sd) * steps_[c];
+  for (size_t c = 0; c < steps_.size(); ++c, to += pixels)
+    draws.add_normal(to, pixels, static_cast<float>(sd) * steps_[c]);
 }
 
 }  // namespace dais::data

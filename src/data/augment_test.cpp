@@ -154,5 +154,28 @@ TEST(DataAugment, EvaluationTakesTheMiddle) {
             (std::vector<int64_t>{14, 15, 20, 21}));
 }
 
+/// Of n numbers the mean lies within 5 / sqrt(n) of 0, the mean square within 5 sqrt(2 / n) of 1,
+/// the mean fourth power within 5 sqrt(96 / n) of 3, and neighbours do not go together.
+TEST(DataAugment, NoiseIsNormal) {
+  constexpr int64_t n = 200001;
+  std::vector<float> values(n, 0.5F);
+  Draws draws(Purpose::sample, 3, 1, 2);
+  draws.add_normal(values.data(), n, 2);
+  double mean = 0, squares = 0, fourths = 0, together = 0, before = 0;
+  for (const float value : values) {
+    const double x = (static_cast<double>(value) - 0.5) / 2;
+    mean += x / n;
+    squares += x * x / n;
+    fourths += x * x * x * x / n;
+    together += x * before / n;
+    before = x;
+  }
+  const double unit = 5 / std::sqrt(static_cast<double>(n));
+  EXPECT_NEAR(mean, 0, unit);
+  EXPECT_NEAR(squares, 1, unit * std::sqrt(2));
+  EXPECT_NEAR(fourths, 3, unit * std::sqrt(96));
+  EXPECT_NEAR(together, 0, unit);
+}
+
 }  // namespace
 }  // namespace dais::data

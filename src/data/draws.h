@@ -22,6 +22,9 @@ class Draws {
   double uniform() { return philox_.uniform(counter_++); }  ///< [0, 1)
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
   double normal() { return philox_.normal(counter_++); }
+  /// Adds numbers of mean 0 and deviation `sd` to `count` values: four of each block of random
+  /// bits, where normal() takes one.
+  void add_normal(float* values, int64_t count, float sd);
   int64_t below(int64_t count) {  ///< 0 … count-1
     return static_cast<int64_t>(uniform() * static_cast<double>(count));
   }

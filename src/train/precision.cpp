@@ -144,13 +144,14 @@ void lower_precision(Graph& graph, Precision precision) {
   Lowering(graph, precision == Precision::bf16 ? DType::bf16 : DType::f16).run();
 }
 
-Tensor LossScale::initial() { return Tensor::of<double>({2}, {kFirstFactor, 0}); }
+Tensor LossScale::initial() { return Tensor::of<double>({3}, {kFirstFactor, 0, 0}); }
 
 bool LossScale::follow(bool finite) {
   const auto held = held_.data<double>();
   if (!finite) {
     held[0] /= 2;
     held[1] = 0;
+    ++held[2];
     return held[0] >= kLeastFactor;
   }
   if (++held[1] >= kCalmUpdates) {

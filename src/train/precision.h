@@ -23,10 +23,12 @@ void lower_precision(Graph& graph, Precision precision);
 /// The factor of fp16: halved when a gradient overflows, doubled after many updates without.
 class LossScale {
  public:
-  /// `held` keeps the state: f64 [2], the factor and the updates since it changed.
+  /// `held` keeps the state: f64 [3], the factor, the updates since it changed, and those that were
+  /// left out.
   explicit LossScale(Tensor held) : held_(std::move(held)) {}
   static Tensor initial();
   double factor() const { return held_.data<double>()[0]; }
+  int64_t skipped() const { return static_cast<int64_t>(held_.data<double>()[2]); }
   /// After an update; false when the factor has fallen so low that the gradient itself is bad.
   bool follow(bool finite);
 

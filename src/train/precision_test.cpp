@@ -64,6 +64,41 @@ TEST(Precision, SixteenBitsLearnWithFullWeights) {
   }
 }
 
+/// The first update that counts is Adam's first, however many were left out before: its moments'
+/// corrections make every step as long as the rate, whatever the gradient.
+TEST(Precision, UpdatesThatOverflowDoNotAgeTheMoments) {
+  const onnx::Model model = network();
+  const data::Batch batch = images(24);
+  StepOptions options;
+  options.precision = Precision::fp16;
+  options.threads = 1;
+  options.optimiser.kind = OptimiserKind::adam;
+  TrainingStep step(model, options, batch);
+  for (auto& [name, tensor] : step.state())
+    if (name == "loss_scale") Tensor(tensor).data<double>()[0] = 0x1p40;
+  const auto copies = [&] {
+    std::map<std::string, Tensor> out;
+    for (const auto& [name, tensor] : step.weights()) out[name] = tensor.clone();
+    return out;
+  };
+  constexpr double kRate = 1e-3;
+  const auto before = copies();
+  int left_out = 0;
+  Outcome outcome;
+  for (int i = 0; i < 30 && !outcome.updated; ++i) {
+    outcome = step.run(batch, kRate, i);
+    left_out += outcome.overflowed;
+  }
+  ASSERT_TRUE(outcome.updated);
+  ASSERT_GE(left_out, 2);
+  const auto after = copies();
+  const Tensor &from = before.at("linear1.weight"), &to = after.at("linear1.weight");
+  double longest = 0;
+  for (int64_t i = 0; i < from.elements(); ++i)
+    longest = std::max(longest, std::fabs(to.to_double(i) - from.to_double(i)));
+  EXPECT_NEAR(longest, kRate, 0.01 * kRate);
+}
+
 TEST(Precision, LossScaleFallsAndRises) {
   LossScale scale(LossScale::initial());
   EXPECT_EQ(scale.factor(), 65536);

@@ -62,6 +62,7 @@ class StepBuilder {
     rate_ = g.add_input(Type::tensor(DType::f32, Dims{}), "learning_rate");
     apply_ = g.add_input(Type::tensor(DType::boolean, Dims{}), "apply");
     scale_ = g.add_input(Type::tensor(DType::f32, Dims{}), "loss_scale");
+    done_ = g.add_input(Type::tensor(DType::i64, Dims{}), "updates_done");
     // As outputs of the graph they stay known when autodiff takes nodes apart.
     for (const StateEntry& entry : form_.statistics)
       if (entry.after) g.outputs.push_back(entry.after);
@@ -193,8 +194,7 @@ class StepBuilder {
       for (const Trained& one : trained)
         updates_.states.push_back({one.name, one.before, nullptr, {}, {}});
     } else {
-      updates_ =
-          add_updates(g, options_.optimiser, trained, {rate_, form_.step, apply_and_finite_});
+      updates_ = add_updates(g, options_.optimiser, trained, {rate_, done_, apply_and_finite_});
     }
     for (size_t i = 0; i < used_.size(); ++i) updates_.states[i].initial = used_[i].initial;
     const Term applied(g, updates_.applied);
@@ -214,7 +214,7 @@ class StepBuilder {
     // The signature's order, whatever order the inputs were made in.
     Values inputs = form_.data;
     inputs.insert(inputs.end(), targets_.begin(), targets_.end());
-    inputs.insert(inputs.end(), {form_.step, rate_, apply_, scale_});
+    inputs.insert(inputs.end(), {form_.step, rate_, apply_, scale_, done_});
     for (const StateEntry& entry : out_.states) {
       if (entry.after) {
         out_.pairs.push_back({inputs.size(), g.outputs.size()});
@@ -236,7 +236,8 @@ class StepBuilder {
   Updates updates_;
   std::vector<StateEntry> used_, unused_, sums_;
   Values targets_;
-  Value *rate_ = nullptr, *apply_ = nullptr, *scale_ = nullptr, *apply_and_finite_ = nullptr;
+  Value *rate_ = nullptr, *apply_ = nullptr, *scale_ = nullptr, *done_ = nullptr,
+        *apply_and_finite_ = nullptr;
 };
 
 }  // namespace

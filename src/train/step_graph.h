@@ -9,9 +9,9 @@ namespace dais::train {
 enum class StepPart : uint8_t { whole, gather, finish };
 
 /// A training step as a graph, before any pass. Inputs in order: the network's, the targets',
-/// `step`, `learning_rate`, `apply`, `loss_scale`, then states and, for `gather`, parameters that
-/// stay. Outputs: loss, squared gradient norm, whether states changed, the network's outputs,
-/// states.
+/// `step`, `learning_rate`, `apply`, `loss_scale`, `updates_done`, then states and, for `gather`,
+/// parameters that stay. Outputs: loss, squared gradient norm, whether states changed, the
+/// network's outputs, states.
 struct StepGraph {
   std::unique_ptr<Graph> graph;
   size_t data_inputs = 0, target_inputs = 0;
@@ -20,7 +20,7 @@ struct StepGraph {
   size_t parameters = 0;           ///< the first so many states
   std::vector<StatePair> pairs;    ///< of the states that change, in order of the states
   static constexpr size_t kFirstResult = 3;
-  static constexpr size_t kControls = 4;  ///< inputs from `step` to `loss_scale`
+  static constexpr size_t kControls = 5;  ///< inputs from `step` to `updates_done`
 };
 
 /// Throws what TrainingStep throws.
