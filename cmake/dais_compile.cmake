@@ -39,7 +39,7 @@ if(DAIS_SANITIZE)
 endif()
 if(DAIS_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   add_library(dais_sanitizer_defaults STATIC ${CMAKE_CURRENT_LIST_DIR}/sanitizer_defaults.cpp)
-  target_link_options(dais_options INTERFACE LINKER:-u,__lsan_default_options)
+  target_link_options(dais_options INTERFACE LINKER:-u,dais_sanitizer_defaults)
   target_link_libraries(dais_options INTERFACE $<BUILD_INTERFACE:dais_sanitizer_defaults>)
 endif()
 if(DAIS_SANITIZE MATCHES thread OR CMAKE_CXX_COMPILER_ID MATCHES Clang)
@@ -81,7 +81,7 @@ endfunction()
 set(DAIS_ISA_plain_FLAGS "")
 set(DAIS_ISA_avx2_FLAGS -mavx2 -mfma -mf16c)
 set(DAIS_ISA_avx512_FLAGS -mavx2 -mfma -mf16c -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl
-  -mavx512vnni -mprefer-vector-width=512 -Wno-maybe-uninitialized)
+  -mavx512vnni -mprefer-vector-width=512 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 set(DAIS_ISA_amx_FLAGS ${DAIS_ISA_avx512_FLAGS} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
 set(DAIS_ISA_LEVEL_plain 0)
 set(DAIS_ISA_LEVEL_avx2 1)
@@ -96,7 +96,7 @@ function(dais_simd_source source)
     target_include_directories(${object} PRIVATE ${CMAKE_SOURCE_DIR}/src)
     # GCC takes the undefined operands inside its own vector headers for mistakes of ours. Nobody
     # reads errno or floating-point flags, and loops with selections need that to vectorise.
-    target_compile_options(${object} PRIVATE -O3 -Wno-maybe-uninitialized -Wno-uninitialized
+    target_compile_options(${object} PRIVATE -O3 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Wno-uninitialized
       -fno-math-errno -fno-trapping-math
       ${DAIS_ISA_${isa}_FLAGS})
     target_compile_definitions(${object} PRIVATE DAIS_ISA=${isa}
