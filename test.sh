@@ -11,10 +11,10 @@ Installs the Debian packages that are missing (root or sudo), builds the release
 unit tests, the text checks and the ONNX conformance suite through CTest. Safe to run again: only
 what changed is rebuilt.
 
-  --full   also: the same suite under AddressSanitizer and UBSan, the threaded tests under
-           ThreadSanitizer, clang-tidy, a short run of each fuzzer, and a build from nothing in
-           fresh Debian 12 and Debian 13 roots. Takes hours on two cores; goes on after a failure
-           and lists every stage at the end.
+  --full   also: the slow tests (conformance and models on the emulated device), the suite under
+           AddressSanitizer and UBSan, the threaded tests under ThreadSanitizer, clang-tidy, a short
+           run of each fuzzer, and a build from nothing in fresh Debian 12 and Debian 13 roots.
+           Takes hours on two cores; goes on after a failure and lists every stage at the end.
 
 The conformance suite is the archive beside the repository, or the one that the variable
 DAIS_CONFORMANCE names, or else the cases of Debian's libonnx-testdata.
@@ -54,6 +54,8 @@ run_fuzzers() {
 step "packages" tools/setup.sh "${sections[@]}" && step "build" build release &&
   step "tests" run_tests release || finish test.sh
 if [ $full = yes ]; then
+  # The entries that only this configuration has: whole suites on the emulated device.
+  step "slow tests" run_tests release -C slow -L slow || true
   step "address and undefined-behaviour sanitizers" build_and_test asan || true
   step "thread sanitizer" build_and_test tsan -L threads || true
   step "clang-tidy" tools/tidy.sh || true

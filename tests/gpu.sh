@@ -3,9 +3,16 @@
 # tests labelled gpu, compares networks with the CPU, times rows and networks, and writes
 # REPORT.json and REPORT.txt. Under 20 minutes. Without a GPU it says so and lists the tests that
 # were skipped.
-# Usage: tests/gpu.sh [FOLDER FOR THE REPORT (default build/gpu_report)]
+# Usage: tests/gpu.sh [--rehearse] [FOLDER FOR THE REPORT (default build/gpu_report)]
+#   --rehearse  the same steps on the emulated device where there is no GPU, a small part of each:
+#               proves this script, not the hardware, and the report says so
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+device=gpu
+if [ "${1:-}" = --rehearse ]; then
+  device=emulated
+  shift
+fi
 folder=${1:-build/gpu_report}
 build=build/release
 mkdir -p "$folder"
@@ -31,7 +38,7 @@ dais=$build/bin/dais
 "$dais" devices --json > "$parts/devices.json"
 "$dais" devices >> "$text"
 
-if ! grep -q '"device": "gpu:0"' "$parts/devices.json"; then
+if [ $device = gpu ] && ! grep -q '"device": "gpu:0"' "$parts/devices.json"; then
   count=$(ctest --test-dir "$build" -N -L gpu | sed -n 's/^Total Tests: //p')
   say "No usable GPU: $count tests labelled gpu were skipped, and nothing was measured."
   printf '{"gpu": false, "skipped_tests": %s, "devices": %s}\n' "${count:-0}" \
@@ -39,30 +46,45 @@ if ! grep -q '"device": "gpu:0"' "$parts/devices.json"; then
   exit 0
 fi
 
-nvidia-smi >> "$text" 2>&1 || true
-part tests ctest --test-dir "$build" -L gpu --output-on-failure
+if [ $device = gpu ]; then
+  nvidia-smi >> "$text" 2>&1 || true
+  tests=(-L gpu) networks=. seconds=5 rows=() models=(light_resnet50 light_densenet121)
+else
+  say "REHEARSAL on the emulated device: no figure below is one of a GPU."
+  export DAIS_EMULATED=fast
+  tests=(-R '^emulated/(DeviceTraining|FusedRows)$') networks='squeezenet|shufflenet' seconds=1
+  rows=(--small) models=(light_shufflenet)
+fi
+part tests ctest --test-dir "$build" "${tests[@]}" --output-on-failure
 data=$(tools/conformance_data.sh)
 if [ -d "$data/light" ]; then
-  part networks "$dais" verify --device gpu "$data/light"
-  for model in "$data"/light/light_resnet50.onnx "$data"/light/light_densenet121.onnx; do
+  part networks tests/gpu/models.sh "$dais" "$device" "$data/light" "$networks"
+  for name in "${models[@]}"; do
+    model=$data/light/$name.onnx
     [ -f "$model" ] || continue
-    name=$(basename "$model" .onnx)
-    part "bench_$name" "$dais" bench "$model" --device gpu --duration 5 --json
-    part "bench_${name}_cpu" "$dais" bench "$model" --device cpu --duration 5 --json
+    part "bench_$name" "$dais" bench "$model" --device "$device" --duration "$seconds" --json
+    part "bench_${name}_cpu" "$dais" bench "$model" --device cpu --duration "$seconds" --json
   done
 fi
-part rows "$build/bin/gpu_rows" --device gpu
+part rows "$build/bin/gpu_rows" --device "$device" "${rows[@]}"
 cat "$parts/rows.log" >> "$text"
 
 status=0
 {
-  printf '{"gpu": true, "devices": %s, "parts": {' "$(cat "$parts/devices.json")"
+  printf '{"gpu": %s, "rehearsal": %s, "devices": %s, "parts": {' \
+    "$([ $device = gpu ] && echo true || echo false)" \
+    "$([ $device = gpu ] && echo false || echo true)" "$(cat "$parts/devices.json")"
   comma=
   for file in "$parts"/*.status; do
-    printf '%s"%s": %s' "$comma" "$(basename "$file" .status)" "$(cat "$file")"
+    name=$(basename "$file" .status)
+    printf '%s"%s": {"status": %s' "$comma" "$name" "$(cat "$file")"
+    case $name in bench_*) [ "$(cat "$file")" != 0 ] || printf ', "result": %s' "$(cat "$parts/$name.log")" ;; esac
+    printf '}'
     comma=', '
   done
-  printf '}, "rows": %s}\n' "$(cat "$parts/rows.log")"
+  rows=null
+  [ "$(cat "$parts/rows.status")" != 0 ] || rows=$(cat "$parts/rows.log")
+  printf '}, "rows": %s}\n' "$rows"
 } > "$folder/REPORT.json"
 grep -qvx 0 "$parts"/*.status && status=1
 say "Report: $folder/REPORT.json and $text"

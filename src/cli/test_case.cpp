@@ -6,6 +6,7 @@
 
 #include "ir/call.h"
 #include "ir/widen.h"
+#include "ops/custom/custom.h"
 #include "runtime/session.h"
 
 namespace dais::cli {
@@ -121,6 +122,7 @@ class Runner {
       options_.steps = 0;
       options_.top1 = false;
     }
+    note_tolerances(*model.graph);
     if (options.round_trip && repeatable(*model.graph)) {
       Model again = written_and_read(model, options.round_trip_opset);
       if (again.outputs != names_)
@@ -149,7 +151,10 @@ class Runner {
     if (truth_) out.measured = measure(expected);
     if (options_.compile.backend) count_places(first_->plan(), first_->plan(), out.placement);
     for (const auto& output : expected) {
-      out.difference = compare_outputs(names_, got_, {output}, options_);
+      CaseOptions options = options_;
+      if (const auto own = own_tolerances_.find(output.first); own != own_tolerances_.end())
+        options.tolerance = own->second;
+      out.difference = compare_outputs(names_, got_, {output}, options);
       if (!out.difference.empty() && !as_exact(output.first, out.measured)) break;
       out.difference.clear();
     }
@@ -157,6 +162,16 @@ class Runner {
   }
 
  private:
+  /// Outputs that a user's operator makes are held to what its file states.
+  void note_tolerances(const Graph& graph) {
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const Node* node = graph.outputs[i]->producer();
+      const auto* custom = node ? node->as<Custom>() : nullptr;
+      if (const CustomSpec* spec = custom ? custom_spec(custom->name) : nullptr)
+        own_tolerances_[names_[i]] = {spec->relative_tolerance, spec->absolute_tolerance};
+    }
+  }
+
   bool as_exact(const std::string& output, const std::vector<Measured>& measured) const {
     return std::any_of(measured.begin(), measured.end(), [&](const Measured& entry) {
       return entry.output == output && entry.ours.rms <= options_.exact * entry.theirs.rms;
@@ -180,6 +195,7 @@ class Runner {
   }
 
   std::vector<std::string> names_;
+  std::map<std::string, Tolerance> own_tolerances_;
   CaseOptions options_;
   std::optional<Session> first_, second_;
   std::unique_ptr<Graph> truth_;

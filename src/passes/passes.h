@@ -14,6 +14,7 @@ bool fold_weights(Graph& graph, const Target& target);
 bool fuse_conv(Graph& graph, const Target& target);
 bool fuse_elementwise(Graph& graph, const Target& target);
 bool fuse_matmul_epilogue(Graph& graph, const Target& target);
+bool fuse_rows(Graph& graph, const Target& target);
 bool inline_branches(Graph& graph, const Target& target);
 bool layout(Graph& graph, const Target& target);
 bool recognize_activations(Graph& graph, const Target& target);

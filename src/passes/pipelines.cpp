@@ -49,6 +49,7 @@ std::span<const Pass> device_passes() {
       {"fold_weights", fold_weights},
       {"fuse_conv", fuse_conv},
       {"fuse_matmul_epilogue", fuse_matmul_epilogue},
+      {"fuse_rows", fuse_rows},  // chains with what joins their rows, before chains alone
       {"fuse_elementwise", fuse_elementwise},
       {"remove_dead", remove_dead},
   };

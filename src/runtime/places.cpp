@@ -8,6 +8,14 @@
 
 namespace dais {
 
+bool holds_products(const Graph& body) {
+  return std::any_of(body.nodes().begin(), body.nodes().end(), [](const auto& node) {
+    if (node->regions.empty()) return node->op->cost != nullptr;
+    return std::any_of(node->regions.begin(), node->regions.end(),
+                       [](const auto& inner) { return holds_products(*inner); });
+  });
+}
+
 /// Whether the memory of a value is planned before a run.
 bool Places::planned(const Value* value) {
   if (!value->type.is_tensor() || value->type.dtype == DType::string || !value->type.ranked())
@@ -122,6 +130,12 @@ std::vector<std::string> Places::warnings() const {
   std::map<std::string_view, Left> by_op;
   for (const Node* node : left_) {
     if (node->outs[0]->known()) continue;
+    const bool control = node->op->reference && !node->regions.empty();
+    const auto& bodies = node->regions;
+    // What of its bodies stays behind their plans say.
+    if (control && std::any_of(bodies.begin(), bodies.end(),
+                               [](const auto& body) { return holds_products(*body); }))
+      continue;
     Left& left = by_op[node->op->name];
     if (left.count++ > 0) continue;
     const KernelQuery query{*node, options_.isa, options_.threads, options_.backend.get()};
@@ -130,6 +144,7 @@ std::vector<std::string> Places::warnings() const {
       if (left.reason.empty())
         left.reason = verdict ? "its sizes are known only while running" : verdict.reason;
     }
+    if (control) left.reason = "its bodies hold no products";
     if (left.reason.empty()) left.reason = "no row for this device";
   }
   std::vector<std::string> out;

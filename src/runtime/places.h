@@ -8,6 +8,10 @@
 
 namespace dais {
 
+/// Whether control flow with this body is worth the device: values visit the CPU on the way into it
+/// and out of it, which products and the like pay for. Bodies inside it count.
+bool holds_products(const Graph& body);
+
 /// Decides which nodes of a plan's graph run on the device of its options: those that a row of the
 /// device takes and whose sizes are known before a run. Without a device no node does.
 class Places {

@@ -304,11 +304,14 @@ class PlanBuilder {
     const PlanOptions& options = plan_.options_;
     // The body of a fused node is for its kernel to read, not to run.
     PlanOptions inner = options;
-    inner.backend = nullptr;
     inner.states.clear();
     if (node.op->reference)
-      for (const auto& region : node.regions)
+      for (const auto& region : node.regions) {
+        inner.backend = holds_products(*region) ? options.backend : nullptr;
         step.regions.push_back(Plan::create(region->clone(), inner));
+        for (const std::string& warning : step.regions.back()->warnings())
+          plan_.warnings_.push_back("in a body of " + std::string(node.op->name) + ": " + warning);
+      }
     if (options.kernels) {
       const bool device = step.place == Place::device;
       const KernelQuery query{node, options.isa, options.threads,

@@ -45,28 +45,28 @@ Blocks blocks_of(const Shape& deep_shape, const Shape& wide_shape, int64_t block
 
 }  // namespace
 
-Moves depth_to_space_moves(const Node& node, const Sizes& sizes) {
+Moves depth_to_space_moves(const Node& node, Shapes in, Shapes out) {
   const auto& attrs = *node.as<DepthToSpace>();
-  const Blocks blocks = blocks_of(sizes.in[0], sizes.out[0], attrs.blocksize, attrs.channels_last,
-                                  attrs.mode == "CRD");
+  const Blocks blocks =
+      blocks_of(in[0], out[0], attrs.blocksize, attrs.channels_last, attrs.mode == "CRD");
   return std::vector<Move>{
       {.space = blocks.space, .from_steps = blocks.deep, .to_steps = blocks.wide}};
 }
 
 /// The same elements in the order in which the deep tensor holds them.
-Moves space_to_depth_moves(const Node& node, const Sizes& sizes) {
+Moves space_to_depth_moves(const Node& node, Shapes in, Shapes out) {
   const auto& attrs = *node.as<SpaceToDepth>();
   const bool last = attrs.channels_last;
-  const Blocks blocks = blocks_of(sizes.out[0], sizes.in[0], attrs.blocksize, last, false);
+  const Blocks blocks = blocks_of(out[0], in[0], attrs.blocksize, last, false);
   // Of blocks' axes: batch, channel, row, row in block, column, column in block; or channels last.
   constexpr std::array<size_t, 6> kRows{0, 3, 5, 1, 2, 4}, kLast{0, 1, 3, 2, 4, 5};
-  Move out;
+  Move move;
   for (const size_t axis : last ? kLast : kRows) {
-    out.from_steps[out.space.rank()] = blocks.wide[axis];
-    out.to_steps[out.space.rank()] = blocks.deep[axis];
-    out.space.push_back(blocks.space[axis]);
+    move.from_steps[move.space.rank()] = blocks.wide[axis];
+    move.to_steps[move.space.rank()] = blocks.deep[axis];
+    move.space.push_back(blocks.space[axis]);
   }
-  return std::vector<Move>{out};
+  return std::vector<Move>{move};
 }
 
 }  // namespace dais

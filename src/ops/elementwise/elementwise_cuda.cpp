@@ -6,6 +6,7 @@
 #include "backends/cuda/launch.h"
 #include "ops/cast/cast.h"
 #include "ops/elementwise/elementwise_internal.h"
+#include "ops/elementwise/row_text_cuda.h"
 #include "ops/elementwise/text_cuda.h"
 #include "ops/fused/fused.h"
 #include "ops/strided.h"
@@ -213,6 +214,10 @@ void register_elementwise_cuda(Kernels& kernels) {
   for (const auto& row : elementwise_rows()) add(*row.op);
   add(Cast::op);
   add(Fused::op);
+  kernels.add({.name = "rows/cuda",
+               .op = &Fused::op,
+               .accepts = accepts_row_text,
+               .prepare = prepare_row_text});
 }
 
 }  // namespace ops

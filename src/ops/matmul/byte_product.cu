@@ -136,7 +136,7 @@ __device__ __forceinline__ int32 whole_row(const Problem& p, int64 z, int32 row)
 
 constexpr int kTile = 64, kWords = 16;
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 3)
     byte_product(Problem p, Finish f, const A_TYPE* a, const B_TYPE* b, Y_TYPE* y) {
   __shared__ uint32 left[kWords][kTile + 4];
   __shared__ uint32 right[kWords][kTile + 4];

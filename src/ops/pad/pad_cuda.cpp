@@ -3,7 +3,7 @@
 #include "backends/cuda/row.h"
 #include "ops/pad/pad.h"
 #include "ops/pad/pad_maps.h"
-#include "ops/transpose/moves.h"
+#include "ops/transpose/moves_cpu.h"
 
 namespace dais {
 namespace {

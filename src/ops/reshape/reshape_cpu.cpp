@@ -4,9 +4,9 @@
 namespace dais {
 namespace {
 
-Moves same_moves(const Node&, const Sizes& sizes) {
-  const Shape all{sizes.in[0].elements()};
-  if (!(all == Shape{sizes.out[0].elements()})) return std::nullopt;
+Moves same_moves(const Node&, Shapes in, Shapes out) {
+  const Shape all{in[0].elements()};
+  if (!(all == Shape{out[0].elements()})) return std::nullopt;
   return std::vector<Move>{{.space = all, .from_steps = {1}, .to_steps = {1}}};
 }
 

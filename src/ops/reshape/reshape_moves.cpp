@@ -4,10 +4,10 @@
 
 namespace dais {
 
-Moves expand_moves(const Node&, const Sizes& sizes) {
-  const Shape& to = sizes.out[0];
+Moves expand_moves(const Node&, Shapes in, Shapes out) {
+  const Shape& to = out[0];
   return std::vector<Move>{
-      {.space = to, .from_steps = broadcast_strides(sizes.in[0], to), .to_steps = dense_steps(to)}};
+      {.space = to, .from_steps = broadcast_strides(in[0], to), .to_steps = dense_steps(to)}};
 }
 
 }  // namespace dais

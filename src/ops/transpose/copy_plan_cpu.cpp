@@ -218,7 +218,7 @@ void CopyPlan::run(const void* from, int64_t from_start, void* to,
 }
 
 std::unique_ptr<BoundKernel> CopyKernel::bind(const Sizes& sizes) const {
-  const auto moves = list_(node_, sizes);
+  const auto moves = list_(node_, sizes.in, sizes.out);
   if (!moves) return nullptr;
   const size_t size = dtype_size(node_.in[0]->type.dtype);
   std::vector<PlannedCopy> planned;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/isa.h"
-#include "ops/transpose/moves.h"
+#include "ops/transpose/moves_cpu.h"
 
 namespace dais {
 

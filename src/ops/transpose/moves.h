@@ -1,7 +1,10 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
+#include "ir/graph.h"
 #include "ops/strided.h"
-#include "runtime/kernel.h"
 
 namespace dais {
 
@@ -17,24 +20,17 @@ struct Move {
 
 /// What a node that only moves elements does for fixed sizes; nothing when these are not possible
 /// (the reference says why). Its sizes and places must be constants: accepts_copy.
+using Shapes = std::span<const Shape>;
 using Moves = std::optional<std::vector<Move>>;
-using ListMoves = Moves (*)(const Node& node, const Sizes& sizes);
+using ListMoves = Moves (*)(const Node& node, Shapes in, Shapes out);
 
-Moves concat_moves(const Node& node, const Sizes& sizes);
-Moves depth_to_space_moves(const Node& node, const Sizes& sizes);
-Moves expand_moves(const Node& node, const Sizes& sizes);
-Moves slice_moves(const Node& node, const Sizes& sizes);
-Moves space_to_depth_moves(const Node& node, const Sizes& sizes);
-Moves split_moves(const Node& node, const Sizes& sizes);
-Moves tile_moves(const Node& node, const Sizes& sizes);
-Moves transpose_moves(const Node& node, const Sizes& sizes);
-
-/// Accepts any type of fixed element size; inputs listed must be constants.
-template <size_t... constants>
-Verdict accepts_copy(const KernelQuery& query) {
-  if (query.in_dtype(0) == DType::string) return no("strings are no plain elements");
-  const bool known = ((!query.node.has(constants) || query.constant(constants)) && ... && true);
-  return known ? yes() : no("sizes or places are known only when running");
-}
+Moves concat_moves(const Node& node, Shapes in, Shapes out);
+Moves depth_to_space_moves(const Node& node, Shapes in, Shapes out);
+Moves expand_moves(const Node& node, Shapes in, Shapes out);
+Moves slice_moves(const Node& node, Shapes in, Shapes out);
+Moves space_to_depth_moves(const Node& node, Shapes in, Shapes out);
+Moves split_moves(const Node& node, Shapes in, Shapes out);
+Moves tile_moves(const Node& node, Shapes in, Shapes out);
+Moves transpose_moves(const Node& node, Shapes in, Shapes out);
 
 }  // namespace dais

@@ -124,7 +124,7 @@ class MovesKernel : public Kernel {
     for (const auto& shapes : {sizes.in, sizes.out})
       for (const Shape& shape : shapes)
         if (shape.elements() >= kMostElements) return nullptr;
-    const auto moves = list_(node_, sizes);
+    const auto moves = list_(node_, sizes.in, sizes.out);
     if (!moves) return nullptr;
     std::vector<Launch> launches;
     for (const Move& move : *moves) {

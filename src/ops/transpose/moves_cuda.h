@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/transpose/moves.h"
+#include "ops/transpose/moves_cpu.h"
 
 namespace dais {
 

@@ -4,16 +4,16 @@
 
 namespace dais {
 
-Moves transpose_moves(const Node& node, const Sizes& sizes) {
+Moves transpose_moves(const Node& node, Shapes in, Shapes out) {
   const auto& perm = node.as<Transpose>()->perm;
-  const Shape& from = sizes.in[0];
+  const Shape& from = in[0];
   const Shape strides = strides_of(from);
-  Move out{.space = sizes.out[0], .to_steps = dense_steps(sizes.out[0])};
+  Move move{.space = out[0], .to_steps = dense_steps(out[0])};
   const size_t rank = from.rank();
   for (size_t axis = 0; axis < rank; ++axis)
-    out.from_steps[axis] =
+    move.from_steps[axis] =
         strides[perm.empty() ? rank - 1 - axis : normalize_axis(perm[axis], rank)];
-  return std::vector<Move>{out};
+  return std::vector<Move>{move};
 }
 
 }  // namespace dais

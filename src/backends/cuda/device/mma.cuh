@@ -133,6 +133,14 @@ DAIS_UNSEEN void mma_of_bytes(void* const* lanes, unsigned) {
     }
 }
 
+template <typename A, typename B>
+DAIS_UNSEEN void byte_mma_step(int32* d, const uint32* a, const uint32* b) {
+  ByteMmaLane mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {d[0], d[1], d[2], d[3]}};
+  hooks->warp(0xffffffffu, &mine, mma_of_bytes<A, B>, false,
+              {__builtin_FILE(), __builtin_LINE()});
+  for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
+}
+
 }  // namespace dais_emulation
 #endif
 
@@ -141,11 +149,7 @@ template <typename A, typename B>
 __device__ __forceinline__ void mma_16x8x32(int32 (&d)[4], const uint32 (&a)[4],
                                             const uint32 (&b)[2]) {
 #ifdef DAIS_EMULATED
-  dais_emulation::ByteMmaLane mine = {
-      {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {d[0], d[1], d[2], d[3]}};
-  dais_emulation::hooks->warp(0xffffffffu, &mine, dais_emulation::mma_of_bytes<A, B>, false,
-                              {__builtin_FILE(), __builtin_LINE()});
-  for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
+  dais_emulation::byte_mma_step<A, B>(d, a, b);
 #elif __CUDA_ARCH__ >= 800
 #define DAIS_BYTE_MMA(left, right)                                                              \
   asm("mma.sync.aligned.m16n8k32.row.col.s32." left "." right ".s32 {%0, %1, %2, %3}, "         \
