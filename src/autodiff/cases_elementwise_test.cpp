@@ -1,5 +1,6 @@
 #include "autodiff/gradient_case.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/recall/recall.h"
 
 namespace dais {
 namespace {
@@ -42,6 +43,7 @@ void smooth(GradientCases& cases) {
   one(cases, Gelu{});
   one(cases, Gelu{.approximate = "tanh"});
   one(cases, Identity{});
+  one(cases, Recall{});
 }
 
 void bent(GradientCases& cases) {

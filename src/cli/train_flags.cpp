@@ -96,6 +96,8 @@ void add_loop_flags(CLI::App& command, TrainFlags& f) {
       ->group(kGroup);
   option("--freeze", f.freeze, "Regular expression of tensors that stay as they are");
   option("--replace-head", f.replace_head, "Give the last linear layer so many classes");
+  option("--memory-limit", f.memory_limit,
+         "MiB for weights, moments and a step; what would take more is computed again");
   option("--keep", f.loop.keep, "Newest checkpoints kept")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -129,6 +131,7 @@ train::TrainOptions TrainFlags::training(data::Task task) const {
   options.max_updates = updates;
   options.schedule = schedule();
   options.warm_up_epochs = warm_up_epochs;
+  options.memory_limit = static_cast<size_t>(std::max<int64_t>(memory_limit, 0)) << 20;
   options.resume = !resume.empty();
   options.step.loss = loss_options;
   options.step.loss.kind = loss.empty() ? train::usual_loss(task) : train::loss_from_name(loss);

@@ -9,7 +9,7 @@ namespace dais::cli {
 struct TrainFlags {
   std::string model, out, resume, config, plot_rate, freeze;
   DataFlags data;
-  int64_t epochs = 10, updates = 0, replace_head = 0;
+  int64_t epochs = 10, updates = 0, replace_head = 0, memory_limit = 0;
   uint64_t seed = 0;
   int threads = 0, accumulate = 1, ranks = 1;
   bool sync_norms = false;

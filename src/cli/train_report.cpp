@@ -50,6 +50,9 @@ class TextReporter : public train::Reporter {
                   f.step_seconds * 1e3, clock_text(f.epoch_seconds).c_str(),
                   static_cast<long long>(f.steps_per_epoch));
     line(out);
+    if (f.stretches > 1)
+      line("what the way back reads is computed again, in " + std::to_string(f.stretches) +
+           " stretches, to keep within the memory limit");
   }
 
   void resumed(int64_t update, bool exact, const std::string& why_not) override {
@@ -128,6 +131,7 @@ class JsonReporter : public train::Reporter {
            {"parameters", f.parameters},
            {"state_bytes", f.state_bytes},
            {"activation_bytes", f.arena_bytes},
+           {"stretches", f.stretches},
            {"step_ms", f.step_seconds * 1e3},
            {"epoch_seconds", f.epoch_seconds},
            {"threads", f.threads},

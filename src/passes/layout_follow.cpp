@@ -12,6 +12,7 @@
 #include "ops/pad/pad.h"
 #include "ops/pool/pool.h"
 #include "ops/quantize/quantize.h"
+#include "ops/recall/recall.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
 #include "ops/resize/resize.h"
@@ -47,7 +48,7 @@ class Follower {
   }
 
   std::vector<Twin> build() {
-    if (scalar_call(node_) || node_.as<Cast>()) return elementwise();
+    if (scalar_call(node_) || node_.as<Cast>() || node_.as<Recall>()) return elementwise();
     if (const auto* softmax = node_.as<Softmax>()) return along_axis(*softmax);
     if (const auto* softmax = node_.as<LogSoftmax>()) return along_axis(*softmax);
     if (const auto* concat = node_.as<Concat>()) return join(*concat);

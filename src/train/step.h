@@ -27,6 +27,9 @@ struct StepOptions {
   std::shared_ptr<Backend> backend = nullptr;
   int ranks = 1;            ///< processes whose mean gradient makes an update (base/ranks.h)
   bool sync_norms = false;  ///< batch norms take their statistics over the batches of all ranks
+  /// Stretches of the network (recompute.h) of which only what passes from one to the next is kept
+  /// for the way back; below 2 everything is.
+  int stretches = 0;
 };
 
 /// What one batch gave.

@@ -7,6 +7,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/gradient.h"
 #include "train/decode.h"
+#include "train/recompute.h"
 
 namespace dais::train {
 namespace {
@@ -69,6 +70,8 @@ class StepBuilder {
     g.outputs.push_back(loss);
     auto trained = gradients(loss);
     loss = g.outputs.back();
+    if (options_.stretches > 1 && loss->producer())
+      recompute(g, *loss->producer(), options_.stretches);
     if (options_.ranks > 1) loss = g.add(AllReduce{}, {loss});
     const Values network(g.outputs.begin(),
                          g.outputs.begin() + static_cast<std::ptrdiff_t>(out_.results));

@@ -60,7 +60,7 @@ class Trainer {
     step_options_ = options_.step;
     if (step_options_.loss.kind == LossKind::detection)
       learn_anchors(*model_.graph, step_options_.loss);
-    step_ = std::make_unique<TrainingStep>(model_, step_options_, sample);
+    make_step(sample);
     const int64_t steps = loader_.steps_per_epoch();
     updates_ = std::max<int64_t>(1, options_.epochs * steps / options_.step.accumulate);
     if (options_.max_updates > 0) updates_ = std::min(updates_, options_.max_updates);
@@ -72,8 +72,28 @@ class Trainer {
     reporter_.started(forecast(sample));
   }
 
+  /// The step that computes least twice among those that the memory limit allows.
+  void make_step(const data::Batch& sample) {
+    size_t least = 0;
+    for (const int stretches : {0, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+      step_.reset();
+      step_options_.stretches = stretches;
+      step_ = std::make_unique<TrainingStep>(model_, step_options_, sample);
+      if (options_.memory_limit == 0) return;
+      step_->run(sample, 0, 0, false);
+      const size_t needed = step_->state_bytes() + step_->arena_bytes();
+      if (needed <= options_.memory_limit) return;
+      least = least == 0 ? needed : std::min(least, needed);
+    }
+    throw Error(Code::exhausted,
+                "a step takes " + std::to_string((least >> 20) + 1) +
+                    " MiB even with its values computed again",
+                "--memory-limit", "Use a smaller batch, or a larger limit");
+  }
+
   Forecast forecast(const data::Batch& sample) {
     Forecast out;
+    out.stretches = step_options_.stretches;
     out.samples = loader_.dataset().size();
     out.validation_samples = validation_ ? validation_->dataset().size() : 0;
     out.steps_per_epoch = loader_.steps_per_epoch();

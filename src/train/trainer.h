@@ -23,6 +23,9 @@ struct TrainOptions {
   int64_t checkpoint_every = 0;     ///< updates between checkpoints within an epoch; 0: none
   double checkpoint_seconds = 600;  ///< and seconds; 0: none
   int64_t validate_every = 1;       ///< epochs
+  /// What weights, moments and the memory of a step may take together; values are computed again
+  /// where they would take more. 0: no limit.
+  size_t memory_limit = 0;
   int patience = 0;        ///< validations without a better score before it stops; 0: never
   int64_t log_every = 50;  ///< updates between rows of the log
   bool resume = false;
@@ -48,6 +51,7 @@ struct Forecast {
   int64_t samples = 0, steps_per_epoch = 0, updates = 0, validation_samples = 0;
   size_t parameters = 0;
   size_t state_bytes = 0, arena_bytes = 0;
+  int stretches = 0;  ///< StepOptions::stretches that the memory limit asked for
   double step_seconds = 0, epoch_seconds = 0;
   int threads = 0;
   std::vector<std::string> warnings;
