@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of tools/packages.txt that this machine lacks.
-# Usage: tools/setup.sh [SECTION...]     sections: build (the default), demo, testdata, full
+# Usage: tools/setup.sh [SECTION...]     sections: build (the default), demo, slurm, testdata, full
 set -euo pipefail
 list="$(dirname "${BASH_SOURCE[0]}")/packages.txt"
 sections=("$@")

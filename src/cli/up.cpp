@@ -25,6 +25,7 @@ struct Arguments {
   std::string memory;
   double log_limit_mib = 64;
   std::string nvml = "libnvidia-ml.so.1";
+  std::string executor = "local", partition;
   bool as_daemon = false, json = false;
 };
 
@@ -86,15 +87,24 @@ void up(const Arguments& arguments) {
   const std::filesystem::path folder = std::filesystem::absolute(arguments.folder);
   make_private(folder);
   const jobs::Host host = machine_of(arguments);
-  jobs::Daemon daemon({folder, host, jobs::policy_named(arguments.policy), jobs::steady_now_s,
-                       arguments.log_limit_mib * (1 << 20), arguments.nvml, 600,
-                       geteuid() == 0 && !arguments.as_daemon});
+  const bool slurm = arguments.executor == "slurm";
+  jobs::Controller::Options options{folder, host, jobs::policy_named(arguments.policy),
+                                    jobs::steady_now_s};
+  options.log_limit_bytes = arguments.log_limit_mib * (1 << 20);
+  options.nvml = slurm ? "" : arguments.nvml;
+  options.own_users = geteuid() == 0 && !arguments.as_daemon && !slurm;
+  if (slurm) options.slurm = {arguments.partition};
+  jobs::Daemon daemon(options);
   jobs::Api api(daemon);
   http::Server server([&api](const http::Request& request) { return api.answer(request); });
   const std::string socket = jobs::socket_path(folder.string());
   server.listen_unix(socket, geteuid() == 0 ? 0666 : 0600);
   if (!arguments.listen.empty()) listen_on(server, arguments.listen);
-  tell(arguments, host, socket);
+  if (slurm) {
+    std::fprintf(stderr, "jobs run through Slurm, as the user of this program\n");
+  } else {
+    tell(arguments, host, socket);
+  }
   std::fflush(stdout);
   running = &daemon;
   signal(SIGTERM, stop_running);
@@ -126,6 +136,13 @@ void add_up(Program& program) {
   command
       ->add_option("--nvml", arguments->nvml, "Library that measures the GPUs; empty measures none")
       ->capture_default_str();
+  command
+      ->add_option("--executor", arguments->executor,
+                   "local: this machine runs the jobs; slurm: a cluster does, the data folder and "
+                   "working folders being the same on its nodes")
+      ->check(CLI::IsMember({"local", "slurm"}))
+      ->capture_default_str();
+  command->add_option("--partition", arguments->partition, "With slurm: its partition");
   command->add_flag("--as-daemon", arguments->as_daemon,
                     "As root: run all jobs as root, not as who submitted them");
   command->add_flag("--json", arguments->json, "Tell in JSON what is scheduled");

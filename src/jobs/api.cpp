@@ -355,7 +355,7 @@ http::Response Api::log(const http::Request& request, int64_t job) {
                     std::to_string(view->request.tasks) + " tasks");
   }
   const std::string path = daemon_.ask([&](Controller& controller) {
-    return controller.runner().log({job, attempt}, static_cast<int>(task)).string();
+    return controller.executor().log({job, attempt}, static_cast<int>(task)).string();
   });
   const auto reader = std::make_shared<LogReader>(LogReader{daemon_, job, path});
   reader->follow = query_number(request, "follow", 0) != 0;
@@ -381,19 +381,25 @@ http::Response Api::projects(const http::Request& request, const Caller& caller)
 http::Response Api::status() {
   const Json json = daemon_.ask([](Controller& controller) {
     const Snapshot& snapshot = controller.snapshot();
-    const HostState& host = snapshot.capacity().host(0);
+    const Capacity& capacity = snapshot.capacity();
+    Resources free{capacity.gpu_free(), 0, 0};
+    for (HostId id = 0; id < capacity.hosts(); ++id) {
+      free.cpu_milli += capacity.host(id).cpu_free;
+      free.memory_mib += capacity.host(id).memory_free;
+    }
     Json out;
-    out["host"] = host.host->name;
-    out["gpus"] = host.host->devices;
-    out["gpus_free"] = static_cast<double>(snapshot.capacity().gpu_free()) / 1000;
-    out["cpus"] = static_cast<double>(host.host->cpu_milli) / 1000;
-    out["cpus_free"] = static_cast<double>(host.cpu_free) / 1000;
-    out["memory_mib"] = host.host->memory_mib;
-    out["memory_free_mib"] = host.memory_free;
+    out["host"] = capacity.host(0).host->name;
+    out["hosts"] = capacity.hosts();
+    out["gpus"] = capacity.total().gpu_milli / whole_gpu;
+    out["gpus_free"] = static_cast<double>(free.gpu_milli) / 1000;
+    out["cpus"] = static_cast<double>(capacity.total().cpu_milli) / 1000;
+    out["cpus_free"] = static_cast<double>(free.cpu_milli) / 1000;
+    out["memory_mib"] = capacity.total().memory_mib;
+    out["memory_free_mib"] = free.memory_mib;
     out["jobs_waiting"] = snapshot.waiting().size();
     out["jobs_running"] = snapshot.jobs().size() - snapshot.waiting().size();
-    out["walls"] = controller.runner().groups().walls();
-    out["walls_missing"] = controller.runner().groups().missing();
+    out["walls"] = controller.executor().walls();
+    out["walls_missing"] = controller.executor().walls_missing();
     out["disk_full"] = controller.store().degraded();
     out["devices"] = devices_json(controller);
     const devices::Watch::Reading reading = controller.devices();

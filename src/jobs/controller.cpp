@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "jobs/placement_text.h"
+#include "jobs/runner.h"
 
 namespace dais::jobs {
 namespace {
@@ -35,6 +36,13 @@ std::string stop_reason(const std::vector<EventRow>& events) {
   return reason;
 }
 
+std::unique_ptr<Executor> make_executor(const Controller::Options& options, const Store& store) {
+  if (options.slurm) {
+    return std::make_unique<SlurmExecutor>(options.folder, *options.slurm, store.identity());
+  }
+  return std::make_unique<Runner>(options.folder, options.own_users);
+}
+
 [[noreturn]] void refuse(const std::vector<std::string>& problems, const std::string& where) {
   std::string all;
   for (const std::string& problem : problems) all += (all.empty() ? "" : "; ") + problem;
@@ -47,12 +55,12 @@ Controller::Controller(Options options)
     : options_(std::move(options)),
       now_s_(options_.clock()),
       store_((options_.folder / "jobs.sqlite").string()),
-      runner_(options_.folder, options_.own_users),
+      executor_(make_executor(options_, store_)),
       snapshot_(options_.policy),
       journal_(snapshot_, options_.folder / "cycles", options_.policy),
       watch_(options_.nvml) {
   journal_.advance(now_s_);
-  journal_.add_host(options_.machine);
+  for (const Host& host : executor_->hosts(options_.machine)) journal_.add_host(host);
   recover();
 }
 
@@ -114,14 +122,19 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
   }
   // What follows is for amounts that are amounts.
   if (!broken.empty()) return;
+  const std::vector<std::string> cannot = executor_->problems(request);
+  problems.insert(problems.end(), cannot.begin(), cannot.end());
   const Shape shape{request.tasks,
                     {request.gpu_milli, request.cpu_milli, request.memory_mib},
                     request.preemptible};
   if (!snapshot_.capacity().possible(shape)) {
-    problems.push_back("no machine could ever hold it: this one has " +
-                       std::to_string(options_.machine.devices) + " GPUs, " +
-                       std::to_string(options_.machine.cpu_milli / 1000) + " CPUs and " +
-                       std::to_string(options_.machine.memory_mib) + " MiB");
+    const Resources& all = snapshot_.capacity().total();
+    const HostId hosts = snapshot_.capacity().hosts();
+    problems.push_back("no machine could ever hold it: " +
+                       (hosts == 1 ? "this one has " : std::to_string(hosts) + " hosts have ") +
+                       std::to_string(all.gpu_milli / whole_gpu) + " GPUs, " +
+                       std::to_string(all.cpu_milli / 1000) + " CPUs and " +
+                       std::to_string(all.memory_mib) + " MiB");
   }
   if (!shape.total().within(found->second.second.limit)) {
     problems.push_back("it asks for more than the limit of project " + request.project);
@@ -148,7 +161,7 @@ std::vector<int64_t> Controller::submit(const std::vector<Submission>& submissio
       key = "auto-" + std::to_string(static_cast<int64_t>(now_s_ * 1e6)) + "-" +
             std::to_string(getpid()) + "-" + std::to_string(i);
     }
-    runner_.prepare(key, request);
+    executor_->prepare(key, request);
     rows.push_back({key, to_json(request)});
   }
   // What starts at once is decided before it is stored: one flush of the disk instead of two.
@@ -164,7 +177,7 @@ std::vector<int64_t> Controller::submit(const std::vector<Submission>& submissio
   for (size_t i = 0; i < accepted.size(); ++i) {
     const int64_t id = accepted[i].job;
     ids.push_back(id);
-    runner_.keep(rows[i].key, id);
+    executor_->keep(rows[i].key, id);
     if (!accepted[i].fresh) continue;
     Entry& entry = open_[id];
     entry.row.id = id;
@@ -205,25 +218,30 @@ void Controller::recover() {
     Entry& entry = open_[row.id];
     entry.row = row;
     entry.request = request_from_json(row.spec);
-    runner_.keep(row.key, row.id);
+    executor_->keep(row.key, row.id);
     if (row.phase != Phase::waiting) adopt(entry);
   }
 }
 
 void Controller::adopt(Entry& entry) {
-  const AttemptOutcome outcome = runner_.inspect(attempt_of(entry), entry.request.tasks);
-  if (entry.row.phase == Phase::starting && outcome.state == AttemptState::absent) {
+  const AttemptOutcome outcome = executor_->inspect(attempt_of(entry), entry.request.tasks);
+  const bool none = outcome.state == AttemptState::absent && !executor_->hands_over();
+  if (entry.row.phase == Phase::starting && none) {
     // Not every task exists: nothing of it may go on.
-    runner_.kill(attempt_of(entry), entry.request.tasks);
+    executor_->kill(attempt_of(entry), entry.request.tasks);
     move({{entry.row.id, Phase::waiting, "the daemon ended before it was started"}});
     return;
   }
   entry.placement = placement_from_text(entry.row.placement);
+  if (executor_->hands_over()) {
+    entry.handed_over = entry.row.phase == Phase::starting;
+    executor_->start(attempt_of(entry), entry.request, entry.placement);
+  }
   enqueue(entry);
   journal_.start(entry.queued, entry.placement, Standing::normal);
   active_.insert(entry.row.id);
   if (entry.row.phase == Phase::starting) {
-    move({{entry.row.id, Phase::running, "taken up"}});
+    if (!entry.handed_over) move({{entry.row.id, Phase::running, "taken up"}});
   } else if (entry.row.phase == Phase::stopping) {
     journal_.preempt(entry.queued);
     const std::string reason = stop_reason(store_.events_of(entry.row.id));
@@ -233,7 +251,7 @@ void Controller::adopt(Entry& entry) {
                        : entry.row.held                   ? Afterwards::hold
                                                           : Afterwards::wait;
     entry.deadline_s = now_s_ + entry.request.grace_s;
-    runner_.signal(attempt_of(entry), entry.request.tasks, SIGTERM);
+    executor_->signal(attempt_of(entry), entry.request.tasks, SIGTERM);
   }
   watch(entry);
 }
@@ -349,7 +367,7 @@ void Controller::stop_attempt(Entry& entry, Afterwards afterwards, const std::st
       journal_.preempt(entry.queued);
     }
     entry.deadline_s = now_s_ + entry.request.grace_s;
-    runner_.signal(attempt_of(entry), entry.request.tasks, SIGTERM);
+    executor_->signal(attempt_of(entry), entry.request.tasks, SIGTERM);
   }
   entry.afterwards = afterwards;
   entry.stop_reason = reason;
@@ -402,17 +420,11 @@ void Controller::requeue(int64_t job, const std::string& by) {
 
 // ---- What people see
 
-// The system denies it whole devices that are not its own; parts of a device are an agreement.
-std::string Controller::wall_of(const JobRequest& request) const {
-  const bool parts = request.gpu_milli % whole_gpu != 0;
-  return !parts && runner_.groups().holds("devices") ? "driver" : "none";
-}
-
 std::optional<JobView> Controller::show(int64_t job) const {
   const auto row = store_.job(job);
   if (!row) return std::nullopt;
   JobView view{*row, request_from_json(row->spec), placement_from_text(row->placement)};
-  view.wall = wall_of(view.request);
+  view.wall = executor_->wall(view.request);
   if (row->phase == Phase::waiting || ended(row->phase)) view.placement.clear();
   return view;
 }
@@ -421,7 +433,7 @@ std::vector<JobView> Controller::list(bool all, int64_t before, int most) const 
   std::vector<JobView> out;
   for (JobRow& row : store_.latest(all, before, most)) {
     JobView view{row, request_from_json(row.spec), {}};
-    view.wall = wall_of(view.request);
+    view.wall = executor_->wall(view.request);
     if (!ended(row.phase) && row.phase != Phase::waiting) {
       view.placement = placement_from_text(row.placement);
     }
@@ -440,7 +452,10 @@ std::string Controller::why(int64_t job) const {
   }
   const Entry& entry = found->second;
   if (entry.row.phase == Phase::running) return "it runs";
-  if (entry.row.phase == Phase::starting) return "it is being started";
+  if (entry.row.phase == Phase::starting) {
+    return entry.handed_over ? "it was handed to Slurm, which has not begun it yet"
+                             : "it is being started";
+  }
   if (entry.row.phase == Phase::stopping) return "it is stopping: " + entry.stop_reason;
   if (entry.row.held) return "it is held; `dais resume " + std::to_string(job) + "` lets it go";
   if (entry.row.ready_s > now_s_) {

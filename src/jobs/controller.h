@@ -4,15 +4,17 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "devices/watch.h"
+#include "jobs/executor.h"
 #include "jobs/journal.h"
 #include "jobs/meter.h"
-#include "jobs/runner.h"
+#include "jobs/slurm_executor.h"
 #include "jobs/store.h"
 
 namespace dais::jobs {
@@ -57,6 +59,8 @@ class Controller {
     /// Jobs run as who submitted them, who must be a user of this machine; needs root. Otherwise
     /// as the user of the daemon.
     bool own_users = false;
+    /// Jobs run through Slurm, on its nodes.
+    std::optional<SlurmExecutor::Options> slurm = {};
   };
 
   /// Opens the store and takes up what runs.
@@ -92,7 +96,7 @@ class Controller {
   /// What somebody should look at now, one line each.
   std::vector<std::string> alerts() const;
   Store& store() { return store_; }
-  const Runner& runner() const { return runner_; }
+  const Executor& executor() const { return *executor_; }
 
   /// Looks at what ended, decides, starts and stops. Returns in how many seconds it must be called
   /// again; infinite when only calls and the ends of processes matter.
@@ -110,6 +114,7 @@ class Controller {
     Placement placement;
     double deadline_s = std::numeric_limits<double>::infinity();  // of the grace or time limit
     std::optional<AttemptOutcome> failure;                        // of the task that ended a gang
+    bool handed_over = false;                                     // and not seen running yet
     Afterwards afterwards = Afterwards::nothing;
     std::string stop_reason;
     std::vector<int> watched;         // one descriptor a process
@@ -120,7 +125,6 @@ class Controller {
 
   AttemptName attempt_of(const Entry& entry) const { return {entry.row.id, entry.row.attempts}; }
   Entry& entry(int64_t job);
-  std::string wall_of(const JobRequest& request) const;
   void check(const JobRequest& request, std::vector<std::string>& problems) const;
   void move(const Moves& moves);
   void note(const Moves& moves);
@@ -142,6 +146,7 @@ class Controller {
   void leave_place(Entry& entry, const Transition& transition);
   void notify(const Entry& entry) const;
   void mind_deadlines();
+  void mind_hosts();
   void mind_logs();
   void mind_devices();
   void keep_history(const std::vector<devices::DeviceSample>& samples);
@@ -160,7 +165,7 @@ class Controller {
   Options options_;
   double now_s_ = 0;
   Store store_;
-  Runner runner_;
+  std::unique_ptr<Executor> executor_;
   Snapshot snapshot_;
   Journal journal_;  // every change of the snapshot goes through it
   std::map<std::string, std::pair<ProjectId, ProjectRequest>> projects_;

@@ -36,8 +36,8 @@ void Controller::mind_devices() {
     if (entry.row.phase == Phase::starting) continue;
     const bool shares = std::ranges::any_of(
         entry.placement, [](const Slot& slot) { return slot.gpu_milli < whole_gpu; });
-    const auto one = holdings_of(id, entry.placement,
-                                 shares ? runner_.members(attempt_of(entry)) : std::vector<int>());
+    const auto one = holdings_of(
+        id, entry.placement, shares ? executor_->members(attempt_of(entry)) : std::vector<int>());
     holdings.insert(holdings.end(), one.begin(), one.end());
   }
   meter_.sample(now_s_, reading.devices, holdings, options_.machine.devices);

@@ -42,6 +42,8 @@ std::string failure_text(const AttemptOutcome& outcome, const JobRequest& reques
     if (outcome.groups.memory_peak_bytes) {
       text += ", the peak was " + std::to_string(*outcome.groups.memory_peak_bytes >> 20) + " MiB";
     }
+  } else if (!outcome.note.empty()) {
+    text = outcome.note;
   } else if (outcome.state == AttemptState::lost) {
     text = "its shim was killed, so nobody knows how it ended";
   } else if (outcome.signal != 0) {
@@ -63,7 +65,7 @@ double backoff_s(const JobRequest& request, int64_t failures) {
 }  // namespace
 
 void Controller::watch(Entry& entry) {
-  for (const ProcessId& process : runner_.processes(attempt_of(entry), entry.request.tasks)) {
+  for (const ProcessId& process : executor_->processes(attempt_of(entry), entry.request.tasks)) {
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
     if (fd >= 0) entry.watched.push_back(fd);
   }
@@ -81,13 +83,18 @@ void Controller::look_at_ends() {
   const std::vector<int64_t> active(active_.begin(), active_.end());
   for (const int64_t id : active) {
     Entry& entry = open_.at(id);
-    if (entry.row.phase == Phase::starting) continue;  // not launched yet
-    const AttemptOutcome outcome = runner_.inspect(attempt_of(entry), entry.request.tasks);
+    if (entry.row.phase == Phase::starting && !entry.handed_over) continue;  // not launched yet
+    const AttemptOutcome outcome = executor_->inspect(attempt_of(entry), entry.request.tasks);
+    if (outcome.state == AttemptState::queued) continue;
+    if (entry.row.phase == Phase::starting && outcome.state != AttemptState::lost) {
+      entry.handed_over = false;
+      move({{id, Phase::running, ""}});
+    }
     if (outcome.state != AttemptState::running) {
       finish(entry, outcome);
     } else if (outcome.failed_task >= 0 && !entry.failure) {
       // A gang of which one failed cannot go on.
-      runner_.kill(attempt_of(entry), entry.request.tasks);
+      executor_->kill(attempt_of(entry), entry.request.tasks);
       entry.failure = outcome;
     }
   }
@@ -105,6 +112,10 @@ Transition Controller::verdict(Entry& entry, const AttemptOutcome& outcome) cons
     case Afterwards::nothing: break;
   }
   if (outcome.succeeded()) return {id, Phase::completed, "exit code 0", {}, 0, ran, false};
+  if (outcome.blameless) {
+    to.detail = outcome.note;
+    return to;
+  }
   to.failure = true;
   to.detail = failure_text(outcome, entry.request);
   if (entry.row.failures < entry.request.retries) {
@@ -137,16 +148,17 @@ void Controller::finish(Entry& entry, AttemptOutcome outcome) {
   }
   const int64_t id = entry.row.id;
   // A gang lives and dies together.
-  runner_.kill(attempt_of(entry), entry.request.tasks);
+  executor_->kill(attempt_of(entry), entry.request.tasks);
   const Transition transition = verdict(entry, outcome);
   move({transition});
   book_usage(entry, outcome, transition);
   unwatch(entry);
-  runner_.clean_up(attempt_of(entry));
+  executor_->clean_up(attempt_of(entry));
   leave_place(entry, transition);
   entry.placement.clear();
   entry.deadline_s = never;
   entry.failure.reset();
+  entry.handed_over = false;
   entry.afterwards = Afterwards::nothing;
   active_.erase(id);
   for (const int64_t other : active_) open_.at(other).waits_for_end.erase(id);
@@ -180,7 +192,7 @@ void Controller::mind_deadlines() {
   for (const int64_t id : active) {
     Entry& entry = open_.at(id);
     if (entry.row.phase == Phase::stopping && entry.deadline_s <= now_s_) {
-      runner_.kill(attempt_of(entry), entry.request.tasks);
+      executor_->kill(attempt_of(entry), entry.request.tasks);
       entry.deadline_s = now_s_ + 1;  // again, should something have slipped through
     } else if (entry.row.phase == Phase::running && entry.request.time_limit_s > 0) {
       const double ran = entry.row.attained_s + now_s_ - entry.row.start_s;
@@ -200,7 +212,7 @@ void Controller::mind_logs() {
   for (const int64_t id : active_) {
     const Entry& entry = open_.at(id);
     for (int task = 0; task < entry.request.tasks; ++task) {
-      const auto log = runner_.log(attempt_of(entry), task);
+      const auto log = executor_->log(attempt_of(entry), task);
       std::error_code error;
       const auto size = std::filesystem::file_size(log, error);
       if (error || static_cast<double>(size) < options_.log_limit_bytes) continue;
@@ -208,6 +220,16 @@ void Controller::mind_logs() {
                                  std::filesystem::copy_options::overwrite_existing, error);
       std::filesystem::resize_file(log, 0, error);
     }
+  }
+}
+
+// Nodes that went away keep their jobs, as far as is known, and get no new ones.
+void Controller::mind_hosts() {
+  const std::vector<bool> open = executor_->open_hosts();
+  for (HostId id = 0; id < open.size(); ++id) {
+    if (snapshot_.capacity().host(id).open == open[id]) continue;
+    journal_.set_host_open(id, open[id]);
+    changed_ = true;
   }
 }
 
@@ -258,7 +280,7 @@ void Controller::carry_out(const Decision& decision) {
     victim.stop_reason =
         "preempted for job " + std::to_string(by_queued_.at(preemption.beneficiary));
     victim.deadline_s = now_s_ + victim.request.grace_s;
-    runner_.signal(attempt_of(victim), victim.request.tasks, SIGTERM);
+    executor_->signal(attempt_of(victim), victim.request.tasks, SIGTERM);
   }
   for (const Start& start : decision.start) {
     const int64_t id = by_queued_.at(start.job);
@@ -278,7 +300,8 @@ void Controller::launch_ready() {
   std::vector<int64_t> ready;
   for (const int64_t id : active_) {
     const Entry& entry = open_.at(id);
-    if (entry.row.phase == Phase::starting && entry.waits_for_end.empty()) ready.push_back(id);
+    const bool launched = entry.row.phase != Phase::starting || entry.handed_over;
+    if (!launched && entry.waits_for_end.empty()) ready.push_back(id);
   }
   for (const int64_t id : ready) launch(open_.at(id));
 }
@@ -287,8 +310,8 @@ void Controller::launch(Entry& entry) {
   const int64_t id = entry.row.id;
   try {
     // It may run already, where a full disk kept that from being written down.
-    if (runner_.inspect(attempt_of(entry), entry.request.tasks).state == AttemptState::absent) {
-      runner_.start(attempt_of(entry), entry.request, entry.placement);
+    if (executor_->inspect(attempt_of(entry), entry.request.tasks).state == AttemptState::absent) {
+      executor_->start(attempt_of(entry), entry.request, entry.placement);
     }
     stand_by_s_ = now_s_ + stand_by_after_s;
   } catch (const Error& error) {
@@ -304,11 +327,15 @@ void Controller::launch(Entry& entry) {
     entry.queued = 0;
     entry.placement.clear();
     active_.erase(id);
-    runner_.clean_up({id, entry.row.attempts});
+    executor_->clean_up({id, entry.row.attempts});
     if (!later) {
       notify(entry);
       open_.erase(id);
     }
+    return;
+  }
+  if (executor_->hands_over()) {
+    entry.handed_over = true;
     return;
   }
   move({{id, Phase::running, ""}});
@@ -322,6 +349,7 @@ double Controller::step() {
   mind_deadlines();
   mind_logs();
   mind_devices();
+  mind_hosts();
   enqueue_ready();
   if (changed_ || snapshot_.next_change_s() <= now_s_) {
     changed_ = false;
@@ -330,7 +358,7 @@ double Controller::step() {
   launch_ready();
   double next = std::min(snapshot_.next_change_s(), stand_by_s_) - now_s_;
   if (next <= 0 && stand_by_s_ <= now_s_) {
-    runner_.stand_by();
+    executor_->stand_by();
     stand_by_s_ = never;
     next = snapshot_.next_change_s() - now_s_;
   }
@@ -353,7 +381,7 @@ double Controller::step() {
       }
     }
   }
-  if (!active_.empty()) next = std::min(next, logs_every_s);
+  if (!active_.empty()) next = std::min({next, logs_every_s, executor_->look_every_s()});
   if (watch_.watching()) next = std::min(next, devices_every_s);
   return changed_ ? 0 : std::max(0.0, next);
 }

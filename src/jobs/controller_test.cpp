@@ -261,7 +261,7 @@ TEST_F(ControllerTest, ACancellationStandsWhateverFollowsIt) {
   EXPECT_EQ(phase(job), Phase::stopping);
   // The new controller knows that it was cancelled; the grace begins anew.
   EXPECT_NE(controller_->why(job).find("cancelled by somebody"), std::string::npos);
-  kill(-controller_->runner().processes({job, 1}, 1).at(0).pid, SIGKILL);
+  kill(-controller_->executor().processes({job, 1}, 1).at(0).pid, SIGKILL);
   ASSERT_TRUE(reaches(job, Phase::cancelled));
 }
 

@@ -67,6 +67,11 @@ HostId Journal::add_host(const Host& host) {
   return id;
 }
 
+void Journal::set_host_open(HostId id, bool open) {
+  snapshot_.set_host_open(id, open);
+  line(host_open_line(snapshot_.now_s(), id, open));
+}
+
 ProjectId Journal::add_project(const Project& project) {
   const ProjectId id = snapshot_.add_project(project);
   line(project_line(snapshot_.now_s(), id, project));
@@ -132,6 +137,12 @@ class Player {
     if (event.contains("applied")) return apply(decision_from(event.at("applied")));
     if (event.contains("host")) {
       snapshot_.add_host(host_from(event.at("host")));
+    } else if (event.contains("host_open")) {
+      const auto id = event.at("id").get<HostId>();
+      if (id >= snapshot_.capacity().hosts()) {
+        throw Error(Code::invalid_argument, "a host that was not added");
+      }
+      snapshot_.set_host_open(id, event.at("host_open").get<bool>());
     } else if (event.contains("project")) {
       set_project(event);
     } else if (event.contains("submit")) {

@@ -76,6 +76,10 @@ std::string host_line(double at_s, const Host& host) {
                        {"memory_mib", host.memory_mib}}}});
 }
 
+std::string host_open_line(double at_s, HostId id, bool open) {
+  return text(at_s, {{"host_open", open}, {"id", id}});
+}
+
 Host host_from(const Json& json) {
   Host host;
   json.at("name").get_to(host.name);

@@ -10,6 +10,7 @@ namespace dais::jobs {
 /// The lines of a journal. Readers throw a JSON exception or invalid_argument.
 std::string policy_line(const Policy& policy);
 std::string host_line(double at_s, const Host& host);
+std::string host_open_line(double at_s, HostId id, bool open);
 std::string project_line(double at_s, ProjectId id, const Project& project);
 std::string submit_line(double at_s, const JobSpec& spec);
 std::string start_line(double at_s, const Start& start);

@@ -7,19 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/span.h"
-#include "http/client.h"
-#include "jobs/workspace.h"
 
 namespace dais::jobs {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* default_path = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 constexpr size_t processes_ready = 2;
 const std::string ready_prefix = "ready-";
@@ -45,20 +40,6 @@ std::string name_text(const AttemptName& name) {
   return std::to_string(name.job) + "." + std::to_string(name.number);
 }
 
-std::string home_folder() {
-  const passwd* user = getpwuid(getuid());
-  return user ? user->pw_dir : "/";
-}
-
-std::string visible_devices(const Placement& placement, int task) {
-  std::string list;
-  for (const Slot& slot : placement) {
-    if (slot.task != task || slot.device < 0) continue;
-    list += (list.empty() ? "" : ",") + std::to_string(slot.device);
-  }
-  return list;
-}
-
 // NVIDIA's devices that the attempt was not given: character devices of major number 195.
 std::vector<std::string> other_devices(const Placement& placement) {
   std::vector<std::string> out;
@@ -68,14 +49,6 @@ std::vector<std::string> other_devices(const Placement& placement) {
     if (!given) out.push_back("c 195:" + std::to_string(device));
   }
   return out;
-}
-
-std::string tf_config(int tasks, int task, int port) {
-  nlohmann::ordered_json config;
-  auto& workers = config["cluster"]["worker"] = nlohmann::ordered_json::array();
-  for (int i = 0; i < tasks; ++i) workers.push_back("127.0.0.1:" + std::to_string(port + i));
-  config["task"] = {{"type", "worker"}, {"index", task}};
-  return config.dump();
 }
 
 // The user's own numbers and home; what the request sets goes first.
@@ -93,16 +66,6 @@ void become_user(Launch& launch, const std::string& name) {
   launch.environment.push_back("USER=" + name);
 }
 
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw Error(error == std::errc::no_space_on_device ? Code::exhausted : Code::unavailable,
-                "cannot make a folder: " + error.message(), folder.string(),
-                "Check the rights and the free space");
-  }
-}
-
 }  // namespace
 
 std::string resolve_program(const std::string& program, const std::string& path) {
@@ -117,38 +80,12 @@ std::string resolve_program(const std::string& program, const std::string& path)
               "Install it, or give its full path");
 }
 
-std::vector<std::string> rank_environment(const AttemptName& name, const JobRequest& request,
-                                          const Placement& placement, int task, int port) {
-  std::map<std::string, std::string> all = {
-      {"PATH", default_path},
-      {"HOME", home_folder()},
-      {"LANG", "C.UTF-8"},
-      {"RANK", std::to_string(task)},
-      {"LOCAL_RANK", std::to_string(task)},
-      {"WORLD_SIZE", std::to_string(request.tasks)},
-      {"MASTER_ADDR", "127.0.0.1"},
-      {"MASTER_PORT", std::to_string(port)},
-      {"TF_CONFIG", tf_config(request.tasks, task, port)},
-      {"CUDA_VISIBLE_DEVICES", visible_devices(placement, task)},
-      // Numbers are those of the driver's tools, whatever is fastest.
-      {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
-      {"DAIS_JOB_ID", std::to_string(name.job)},
-      {"DAIS_JOB_NAME", request.name},
-      {"DAIS_ATTEMPT", std::to_string(name.number)},
-  };
-  for (const auto& [variable, value] : request.environment) all[variable] = value;
-  std::vector<std::string> out;
-  for (const auto& [variable, value] : all) out.push_back(variable + "=" + value);
-  return out;
-}
-
 Runner::Runner(fs::path folder, bool own_users)
-    : folder_(std::move(folder)),
+    : Executor(std::move(folder)),
       own_users_(own_users),
       // Two daemons of one machine must not share groups: the folder tells them apart.
-      groups_("dais-" + std::to_string(std::hash<std::string>()(folder_.string()) % 1'000'000)) {
-  make_folder(folder_ / "jobs");
-  make_folder(folder_ / "incoming");
+      groups_("dais-" +
+              std::to_string(std::hash<std::string>()(this->folder().string()) % 1'000'000)) {
   groups_.remove_all(ready_prefix);
 }
 
@@ -157,47 +94,8 @@ Runner::~Runner() {
   groups_.remove_all(ready_prefix);
 }
 
-fs::path Runner::attempt_folder(const AttemptName& name) const {
-  return folder_ / "jobs" / std::to_string(name.job) / std::to_string(name.number);
-}
-
 fs::path Runner::task_folder(const AttemptName& name, int task) const {
   return attempt_folder(name) / ("task" + std::to_string(task));
-}
-
-fs::path Runner::log(const AttemptName& name, int task) const {
-  return attempt_folder(name) / ("task" + std::to_string(task) + ".log");
-}
-
-fs::path Runner::copy_of(int64_t job) const {
-  return folder_ / "jobs" / std::to_string(job) / "folder";
-}
-
-// A key is anybody's text: no part of it may act as a path.
-fs::path Runner::incoming(const std::string& key) const {
-  return folder_ / "incoming" /
-         ("key-" + std::to_string(std::hash<std::string>()(key)) + "-" +
-          http::percent_encode(key.substr(0, 32)));
-}
-
-void Runner::prepare(const std::string& key, const JobRequest& request) const {
-  std::error_code error;
-  if (!fs::is_directory(request.folder, error)) {
-    throw Error(Code::not_found, "the working folder does not exist", request.folder);
-  }
-  if (request.snapshot) copy_folder(request.folder, incoming(key));
-}
-
-void Runner::keep(const std::string& key, int64_t job) const {
-  const fs::path from = incoming(key);
-  std::error_code error;
-  if (!fs::exists(from, error) || fs::exists(copy_of(job), error)) return;
-  make_folder(copy_of(job).parent_path());
-  fs::rename(from, copy_of(job), error);
-  if (error) {
-    throw Error(Code::unavailable, "cannot keep the copied folder: " + error.message(),
-                copy_of(job).string());
-  }
 }
 
 Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
@@ -209,7 +107,7 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
   for (const std::string& variable : launch.environment) {
     if (variable.starts_with("PATH=")) path = variable.substr(5);
   }
-  launch.folder = request.snapshot ? copy_of(name.job).string() : request.folder;
+  launch.folder = work_folder(name, request);
   launch.command[0] = resolve_program(request.command[0], path);
   if (launch.command[0][0] != '/') {
     launch.command[0] = (fs::path(launch.folder) / launch.command[0]).lexically_normal().string();
@@ -290,6 +188,12 @@ AttemptOutcome Runner::inspect(const AttemptName& name, int tasks) const {
   return outcome;
 }
 
+// The system denies it whole devices that are not its own; parts of a device are an agreement.
+std::string Runner::wall(const JobRequest& request) const {
+  const bool parts = request.gpu_milli % whole_gpu != 0;
+  return !parts && groups_.holds("devices") ? "driver" : "none";
+}
+
 std::vector<ProcessId> Runner::processes(const AttemptName& name, int tasks) const {
   std::vector<ProcessId> out;
   for (int task = 0; task < tasks; ++task) {
@@ -303,17 +207,17 @@ std::vector<int> Runner::members(const AttemptName& name) const {
   return groups_.processes(name_text(name));
 }
 
-void Runner::signal(const AttemptName& name, int tasks, int signal) const {
+void Runner::signal(const AttemptName& name, int tasks, int signal) {
   for (int task = 0; task < tasks; ++task) {
     signal_attempt(task_folder(name, task).string(), signal);
   }
 }
 
-void Runner::kill(const AttemptName& name, int tasks) const {
+void Runner::kill(const AttemptName& name, int tasks) {
   signal(name, tasks, SIGKILL);
   groups_.kill(name_text(name));
 }
 
-void Runner::clean_up(const AttemptName& name) const { groups_.remove(name_text(name)); }
+void Runner::clean_up(const AttemptName& name) { groups_.remove(name_text(name)); }
 
 }  // namespace dais::jobs

@@ -53,6 +53,7 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
 
 enum class AttemptState {
   absent,   ///< it was never started
+  queued,   ///< handed over to somebody who starts it later
   running,  ///< its shim holds the lock
   ended,    ///< the exit status is known
   lost,     ///< the shim was killed: no process of it runs, and nobody knows how it ended

@@ -42,6 +42,8 @@ constexpr std::array migrations = {
     "CREATE TABLE metric (resolution_s INTEGER NOT NULL, device INTEGER NOT NULL,"
     " name TEXT NOT NULL, at_s INTEGER NOT NULL, value REAL NOT NULL,"
     " PRIMARY KEY (resolution_s, device, name, at_s)) WITHOUT ROWID;",
+    "CREATE TABLE identity (value TEXT NOT NULL);"
+    "INSERT INTO identity VALUES (lower(hex(randomblob(16))));",
 };
 
 constexpr std::array phases = {Phase::waiting,   Phase::starting, Phase::running,  Phase::stopping,
@@ -395,6 +397,11 @@ void Store::hold(int64_t job, bool held, double now_s) {
   update.bind(1, int64_t{held}).bind(2, job).step();
   insert_event(now_s, job, row->phase, held ? "held" : "released");
   transaction.commit();
+}
+
+std::string Store::identity() const {
+  Statement select(*this, "SELECT value FROM identity");
+  return select.step() ? select.text(0) : std::string();
 }
 
 void Store::put_project(const ProjectRow& project, double now_s) {

@@ -143,6 +143,8 @@ class Store {
   /// Makes jobs wait for release(), or lets them go. Throws not_found.
   void hold(int64_t job, bool held, double now_s);
 
+  /// A text that no other store has, the same for the life of this one.
+  std::string identity() const;
   void put_project(const ProjectRow& project, double now_s);
   std::vector<ProjectRow> projects() const;
   void put_token(const TokenRow& token);

@@ -1,0 +1,128 @@
+#include "jobs/executor.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "http/client.h"
+#include "jobs/workspace.h"
+
+namespace dais::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string visible_devices(const Placement& placement, int task) {
+  std::string list;
+  for (const Slot& slot : placement) {
+    if (slot.task != task || slot.device < 0) continue;
+    list += (list.empty() ? "" : ",") + std::to_string(slot.device);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string home_folder() {
+  const passwd* user = getpwuid(getuid());
+  return user ? user->pw_dir : "/";
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw Error(error == std::errc::no_space_on_device ? Code::exhausted : Code::unavailable,
+                "cannot make a folder: " + error.message(), folder.string(),
+                "Check the rights and the free space");
+  }
+}
+
+std::string tf_config(const std::vector<std::string>& addresses, int port, int task) {
+  nlohmann::ordered_json config;
+  auto& workers = config["cluster"]["worker"] = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    workers.push_back(addresses[i] + ":" + std::to_string(port + static_cast<int>(i)));
+  }
+  config["task"] = {{"type", "worker"}, {"index", task}};
+  return config.dump();
+}
+
+std::vector<std::string> rank_environment(const AttemptName& name, const JobRequest& request,
+                                          const Placement& placement, int task, int port) {
+  std::map<std::string, std::string> all = {
+      {"PATH", default_path},
+      {"HOME", home_folder()},
+      {"LANG", "C.UTF-8"},
+      {"RANK", std::to_string(task)},
+      {"LOCAL_RANK", std::to_string(task)},
+      {"WORLD_SIZE", std::to_string(request.tasks)},
+      {"MASTER_ADDR", "127.0.0.1"},
+      {"MASTER_PORT", std::to_string(port)},
+      {"TF_CONFIG",
+       tf_config(std::vector<std::string>(static_cast<size_t>(request.tasks), "127.0.0.1"), port,
+                 task)},
+      {"CUDA_VISIBLE_DEVICES", visible_devices(placement, task)},
+      // Numbers are those of the driver's tools, whatever is fastest.
+      {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
+      {"DAIS_JOB_ID", std::to_string(name.job)},
+      {"DAIS_JOB_NAME", request.name},
+      {"DAIS_ATTEMPT", std::to_string(name.number)},
+  };
+  for (const auto& [variable, value] : request.environment) all[variable] = value;
+  std::vector<std::string> out;
+  for (const auto& [variable, value] : all) out.push_back(variable + "=" + value);
+  return out;
+}
+
+Executor::Executor(fs::path folder) : folder_(std::move(folder)) {
+  make_folder(folder_ / "jobs");
+  make_folder(folder_ / "incoming");
+}
+
+fs::path Executor::attempt_folder(const AttemptName& name) const {
+  return folder_ / "jobs" / std::to_string(name.job) / std::to_string(name.number);
+}
+
+fs::path Executor::log(const AttemptName& name, int task) const {
+  return attempt_folder(name) / ("task" + std::to_string(task) + ".log");
+}
+
+fs::path Executor::copy_of(int64_t job) const {
+  return folder_ / "jobs" / std::to_string(job) / "folder";
+}
+
+// A key is anybody's text: no part of it may act as a path.
+fs::path Executor::incoming(const std::string& key) const {
+  return folder_ / "incoming" /
+         ("key-" + std::to_string(std::hash<std::string>()(key)) + "-" +
+          http::percent_encode(key.substr(0, 32)));
+}
+
+void Executor::prepare(const std::string& key, const JobRequest& request) const {
+  std::error_code error;
+  if (!fs::is_directory(request.folder, error)) {
+    throw Error(Code::not_found, "the working folder does not exist", request.folder);
+  }
+  if (request.snapshot) copy_folder(request.folder, incoming(key));
+}
+
+void Executor::keep(const std::string& key, int64_t job) const {
+  const fs::path from = incoming(key);
+  std::error_code error;
+  if (!fs::exists(from, error) || fs::exists(copy_of(job), error)) return;
+  make_folder(copy_of(job).parent_path());
+  fs::rename(from, copy_of(job), error);
+  if (error) {
+    throw Error(Code::unavailable, "cannot keep the copied folder: " + error.message(),
+                copy_of(job).string());
+  }
+}
+
+std::string Executor::work_folder(const AttemptName& name, const JobRequest& request) const {
+  return request.snapshot ? copy_of(name.job).string() : request.folder;
+}
+
+}  // namespace dais::jobs

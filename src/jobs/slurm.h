@@ -1,0 +1,106 @@
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace dais::jobs {
+
+/// A node as Slurm describes it.
+struct SlurmNode {
+  std::string name;
+  std::string address;
+  int gpus = 0;
+  int64_t cpus = 0;
+  int64_t memory_mib = 0;
+  bool up = false;  ///< it takes jobs
+
+  bool operator==(const SlurmNode&) const = default;
+};
+
+/// Lines of `sinfo -h -N -o "%N|%o|%c|%m|%G|%T"`; a node of several partitions comes once.
+std::vector<SlurmNode> parse_nodes(const std::string& lines);
+
+struct SlurmJob {
+  std::string id;
+  std::string state;  ///< such as PENDING
+
+  /// It is over, however it ended.
+  bool over() const;
+  bool operator==(const SlurmJob&) const = default;
+};
+
+/// Lines of `squeue -h -t all -o "%i|%T|%k"`: jobs by comment. Where several have the same, one
+/// that is not over.
+std::map<std::string, SlurmJob> parse_jobs(const std::string& lines);
+
+/// Speaks to Slurm through its programs, on a thread of its own, for they may hang while its
+/// controller is away. A job is known by the UUID in its comment alone: ids are given anew after a
+/// crash of the controller. A job that is kept and that Slurm does not know is submitted, and
+/// submitted again when it vanished before it began. Safe to use from any thread.
+class Slurm {
+ public:
+  /// `partition` may be empty: Slurm's default.
+  explicit Slurm(std::string partition);
+  ~Slurm();
+  Slurm(const Slurm&) = delete;
+  Slurm& operator=(const Slurm&) = delete;
+
+  /// Asks at once. Throws unavailable when Slurm does not answer.
+  std::vector<SlurmNode> nodes() const;
+
+  struct Order {
+    std::vector<std::string> arguments;  ///< of sbatch, the script last
+    std::map<std::string, std::string> environment;
+    /// Exists as soon as the job has begun: it is not submitted again then.
+    std::string begun;
+  };
+  /// Keeps a job in Slurm's hands until forget().
+  void keep(const std::string& uuid, Order order);
+  void forget(const std::string& uuid);
+  /// Sends a signal to what the job runs; SIGKILL, and any signal before it began, cancels it.
+  void signal(const std::string& uuid, int signal);
+
+  struct View {
+    bool reached = false;  ///< Slurm answered since the job was kept and its last signal was given
+    bool cancelled = false;
+    std::optional<SlurmJob> job;  ///< by its last answer
+    std::string refusal;          ///< what sbatch said when it would not have it
+  };
+  View view(const std::string& uuid) const;
+  /// By the last answer; empty before there was one.
+  std::vector<SlurmNode> latest_nodes() const;
+  bool reachable() const;
+
+ private:
+  struct Kept {
+    Order order;
+    std::vector<int> signals;  // to be sent
+    View view;
+  };
+  struct Output;
+
+  void work();
+  void round();
+  void look(bool& answered);
+  void submit_missing();
+  void send_signals();
+  static Output call(const std::vector<std::string>& command,
+                     const std::map<std::string, std::string>& environment = {});
+  std::vector<std::string> with_partition(std::vector<std::string> command) const;
+
+  std::string partition_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Kept> kept_;
+  std::vector<SlurmNode> nodes_;
+  bool reachable_ = true;
+  bool hurry_ = false, stopping_ = false;
+  std::thread worker_;
+};
+
+}  // namespace dais::jobs

@@ -1,0 +1,311 @@
+#include "jobs/slurm_executor.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace dais::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int first_port = 20'000, ports = 20'000;
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) {
+    throw Error(Code::exhausted, "cannot write the scripts of an attempt", path.string(),
+                "Check the free space of the data folder");
+  }
+}
+
+bool lock_held(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool held = flock(file, LOCK_EX | LOCK_NB) != 0;
+  close(file);
+  return held;
+}
+
+// Variables that differ from rank to rank, or that Slurm sets.
+bool set_by_rank(const std::string& variable) {
+  for (const char* name : {"RANK=", "LOCAL_RANK=", "TF_CONFIG=", "MASTER_ADDR="}) {
+    if (variable.starts_with(name)) return true;
+  }
+  return variable == "CUDA_VISIBLE_DEVICES=";
+}
+
+// The host of each task.
+std::vector<HostId> hosts_of_tasks(const Placement& placement) {
+  std::map<int, HostId> by_task;
+  for (const Slot& slot : placement) by_task[slot.task] = slot.host;
+  std::vector<HostId> out;
+  for (const auto& [task, host] : by_task) out.push_back(host);
+  return out;
+}
+
+bool fault_of_nodes(const std::string& state) {
+  return state == "NODE_FAIL" || state == "BOOT_FAIL" || state == "PREEMPTED" || state == "REVOKED";
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::optional<FailedTask> first_failure(const std::string& srun_log) {
+  static const std::regex exited(R"(tasks? (\d+)[^:]*: Exited with exit code (\d+))");
+  static const std::regex killed(
+      R"(tasks? (\d+)[^:]*: (Killed|Terminated|Segmentation fault|Aborted))");
+  std::istringstream lines(srun_log);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_search(line, match, exited)) {
+      return FailedTask{std::stoi(match[1]), std::stoi(match[2]), 0};
+    }
+    if (std::regex_search(line, match, killed)) {
+      const std::string how = match[2];
+      const int signal = how == "Killed"       ? SIGKILL
+                         : how == "Terminated" ? SIGTERM
+                         : how == "Aborted"    ? SIGABRT
+                                               : SIGSEGV;
+      return FailedTask{std::stoi(match[1]), 0, signal};
+    }
+  }
+  return std::nullopt;
+}
+
+SlurmExecutor::SlurmExecutor(fs::path folder, const Options& options, std::string identity)
+    : Executor(std::move(folder)), identity_(std::move(identity)), slurm_(options.partition) {
+  nodes_ = slurm_.nodes();
+  if (nodes_.empty()) {
+    throw Error(Code::not_found, "Slurm has no nodes", options.partition,
+                "`sinfo` lists the partitions and their nodes");
+  }
+}
+
+std::vector<Host> SlurmExecutor::hosts(const Host&) const {
+  std::vector<Host> out;
+  for (const SlurmNode& node : nodes_) {
+    Host host;
+    host.name = node.name;
+    host.devices = std::min(node.gpus, max_devices);
+    host.cpu_milli = node.cpus * 1000;
+    host.memory_mib = node.memory_mib;
+    out.push_back(host);
+  }
+  return out;
+}
+
+std::vector<bool> SlurmExecutor::open_hosts() const {
+  const std::vector<SlurmNode> latest = slurm_.latest_nodes();
+  if (latest.empty()) return {};
+  std::vector<bool> out;
+  for (const SlurmNode& node : nodes_) {
+    const auto now = std::ranges::find(latest, node.name, &SlurmNode::name);
+    out.push_back(now != latest.end() && now->up);
+  }
+  return out;
+}
+
+std::vector<std::string> SlurmExecutor::problems(const JobRequest& request) const {
+  std::vector<std::string> out;
+  if (request.gpu_milli % whole_gpu != 0) {
+    out.emplace_back("gpus: Slurm gives whole GPUs only, for its shards keep nobody apart");
+  }
+  if (request.cpu_milli % 1000 != 0 || request.cpu_milli == 0) {
+    out.emplace_back("cpus: Slurm gives whole CPUs only, at least one a task");
+  }
+  return out;
+}
+
+std::vector<std::string> SlurmExecutor::walls_missing() const {
+  std::vector<std::string> out = {"all: what keeps jobs apart is up to Slurm's configuration"};
+  if (!slurm_.reachable()) out.emplace_back("Slurm does not answer now");
+  return out;
+}
+
+// A name-based UUID: the same attempt has the same whoever asks.
+std::string SlurmExecutor::uuid(const AttemptName& name) const {
+  const std::string text =
+      identity_ + "/" + std::to_string(name.job) + "/" + std::to_string(name.number);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
+    throw Error(Code::internal, "no SHA-256");
+  }
+  digest[6] = static_cast<unsigned char>((digest[6] & 0x0f) | 0x80);
+  digest[8] = static_cast<unsigned char>((digest[8] & 0x3f) | 0x80);
+  std::string out;
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += "0123456789abcdef"[digest[static_cast<size_t>(i)] >> 4];
+    out += "0123456789abcdef"[digest[static_cast<size_t>(i)] & 15];
+  }
+  return out;
+}
+
+std::string SlurmExecutor::batch_script(const AttemptName& name, const JobRequest& request,
+                                        int port) const {
+  const std::string folder = attempt_folder(name).string();
+  std::ostringstream out;
+  out << "#!/bin/sh\n"
+      << "cd " << shell_word(folder)
+      << " || exit 1\n"
+      // A job that Slurm lost and that was submitted again may come twice: once is enough.
+      << "mkdir begun 2>/dev/null || exit 0\n"
+      << "exec 9>lock && flock 9\n"
+      << "unset SLURM_EXPORT_ENV\n";
+  for (const std::string& variable : rank_environment(name, request, {}, 0, port)) {
+    if (set_by_rank(variable)) continue;
+    const size_t equals = variable.find('=');
+    out << "export " << variable.substr(0, equals) << "=" << shell_word(variable.substr(equals + 1))
+        << "\n";
+  }
+  // Slurm's own programs, whatever PATH the job has.
+  out << "export SLURM_HOSTFILE=" << shell_word(folder + "/hosts") << "\n"
+      << "PATH=\"$PATH:/usr/bin:/usr/sbin\" srun --kill-on-bad-exit=1 --unbuffered"
+      << " --distribution=arbitrary --open-mode=append --chdir="
+      << shell_word(work_folder(name, request))
+      << " --output=" << shell_word(folder + "/task%t.log") << " /bin/sh "
+      << shell_word(folder + "/rank") << " </dev/null 2>>srun.log 9>&-\n"
+      << "code=$?\n"
+      << "echo \"ended $code\" > status.part && mv status.part status\n";
+  return out.str();
+}
+
+std::string SlurmExecutor::rank_script(const JobRequest& request,
+                                       const std::vector<std::string>& addresses, int port) const {
+  std::string config = tf_config(addresses, port, 0);
+  const size_t index = config.rfind('0');
+  std::ostringstream out;
+  out << "export RANK=\"$SLURM_PROCID\" LOCAL_RANK=\"$SLURM_LOCALID\"\n"
+      << "export MASTER_ADDR=" << shell_word(addresses[0]) << "\n"
+      << "export TF_CONFIG=" << shell_word(config.substr(0, index)) << "\"$SLURM_PROCID\""
+      << shell_word(config.substr(index + 1)) << "\n";
+  if (request.gpu_milli == 0) out << "export CUDA_VISIBLE_DEVICES=\n";
+  out << "exec";
+  for (const std::string& word : request.command) out << " " << shell_word(word);
+  out << "\n";
+  return out.str();
+}
+
+void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
+                          const Placement& placement) {
+  const fs::path folder = attempt_folder(name);
+  make_folder(folder);
+  const std::string id = uuid(name);
+  const int port = first_port + static_cast<int>(std::hash<std::string>()(id) % ports);
+  const std::vector<HostId> hosts = hosts_of_tasks(placement);
+  std::vector<std::string> addresses;
+  std::string host_file, node_list;
+  std::set<HostId> distinct;
+  for (const HostId host : hosts) {
+    const SlurmNode& node = nodes_.at(host);
+    addresses.push_back(node.address);
+    host_file += node.name + "\n";
+    if (distinct.insert(host).second) node_list += (node_list.empty() ? "" : ",") + node.name;
+  }
+  write_text(folder / "hosts", host_file);
+  write_text(folder / "rank", rank_script(request, addresses, port));
+  write_text(folder / "batch", batch_script(name, request, port));
+  const int64_t cpus = std::max<int64_t>(1, request.cpu_milli / 1000);
+  Slurm::Order order;
+  order.arguments = {"--job-name=" + ("dais-" + std::to_string(name.job)),
+                     "--nodes=" + std::to_string(distinct.size()),
+                     "--ntasks=" + std::to_string(request.tasks),
+                     "--nodelist=" + node_list,
+                     "--cpus-per-task=" + std::to_string(cpus),
+                     "--distribution=arbitrary",
+                     "--export=NONE",
+                     "--open-mode=append",
+                     "--output=" + (folder / "batch.log").string(),
+                     "--chdir=/"};
+  if (request.memory_mib > 0) {
+    order.arguments.push_back(
+        "--mem-per-cpu=" + std::to_string((request.memory_mib + cpus - 1) / cpus) + "M");
+  }
+  if (request.gpu_milli > 0) {
+    order.arguments.push_back("--gpus-per-task=" + std::to_string(request.gpu_milli / whole_gpu));
+  }
+  order.arguments.push_back((folder / "batch").string());
+  order.environment = {{"SLURM_HOSTFILE", (folder / "hosts").string()}};
+  order.begun = (folder / "begun").string();
+  slurm_.keep(id, std::move(order));
+}
+
+AttemptOutcome SlurmExecutor::inspect(const AttemptName& name, int tasks) const {
+  AttemptOutcome outcome;
+  const fs::path folder = attempt_folder(name);
+  // Slurm first: what it says is over has written its status before.
+  const Slurm::View slurm = slurm_.view(uuid(name));
+  const std::string status = read_text(folder / "status");
+  std::error_code error;
+  const bool begun = fs::exists(folder / "begun", error);
+  if (status.starts_with("ended ")) {
+    outcome.state = AttemptState::ended;
+    const int code = std::atoi(status.c_str() + 6);
+    if (code == 0) return outcome;
+    const auto failure = first_failure(read_text(folder / "srun.log"));
+    outcome.failed_task = failure ? std::min(failure->task, tasks - 1) : 0;
+    outcome.exit_code = failure ? failure->exit_code : code;
+    outcome.signal = failure ? failure->signal : 0;
+    return outcome;
+  }
+  const bool over = slurm.reached && (!slurm.job || slurm.job->over());
+  if (begun) {
+    outcome.state =
+        over && !lock_held(folder / "lock") ? AttemptState::lost : AttemptState::running;
+  } else if (!slurm.refusal.empty()) {
+    outcome.state = AttemptState::lost;
+    outcome.note = "Slurm refused it: " + slurm.refusal;
+  } else if (slurm.reached && ((slurm.job && slurm.job->over()) || (slurm.cancelled && over))) {
+    outcome.state = AttemptState::lost;
+  } else {
+    outcome.state =
+        fs::exists(folder / "batch", error) ? AttemptState::queued : AttemptState::absent;
+  }
+  if (outcome.state == AttemptState::lost && outcome.note.empty()) {
+    outcome.note = slurm.job ? "Slurm ended it: " + slurm.job->state : "Slurm lost it";
+    outcome.blameless = !slurm.job || fault_of_nodes(slurm.job->state);
+  }
+  return outcome;
+}
+
+void SlurmExecutor::signal(const AttemptName& name, int, int signal) {
+  slurm_.signal(uuid(name), signal);
+}
+
+void SlurmExecutor::kill(const AttemptName& name, int) { slurm_.signal(uuid(name), SIGKILL); }
+
+void SlurmExecutor::clean_up(const AttemptName& name) { slurm_.forget(uuid(name)); }
+
+}  // namespace dais::jobs

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "jobs/executor.h"
+#include "jobs/slurm.h"
+
+namespace dais::jobs {
+
+/// Runs attempts through Slurm, on the nodes that the scheduler chose: one Slurm job an attempt,
+/// whose comment is a UUID made of the store's identity, the job and the attempt. The data folder
+/// and the working folders must be the same on every node.
+///
+/// Each attempt's folder tells how it stands, whatever Slurm forgot: `begun` is made by the first
+/// instance of the batch script and turns every other away, `lock` is held while it runs, `status`
+/// is its last act.
+class SlurmExecutor : public Executor {
+ public:
+  struct Options {
+    std::string partition;  ///< empty: Slurm's default
+  };
+  /// Throws unavailable when Slurm does not answer.
+  SlurmExecutor(std::filesystem::path folder, const Options& options, std::string identity);
+
+  std::vector<Host> hosts(const Host& machine) const override;
+  std::vector<bool> open_hosts() const override;
+  std::vector<std::string> problems(const JobRequest& request) const override;
+  std::vector<std::string> walls_missing() const override;
+
+  void start(const AttemptName& name, const JobRequest& request,
+             const Placement& placement) override;
+  bool hands_over() const override { return true; }
+  AttemptOutcome inspect(const AttemptName& name, int tasks) const override;
+  double look_every_s() const override { return 0.25; }
+  void signal(const AttemptName& name, int tasks, int signal) override;
+  void kill(const AttemptName& name, int tasks) override;
+  void clean_up(const AttemptName& name) override;
+
+  /// What the comment of its Slurm job says.
+  std::string uuid(const AttemptName& name) const;
+
+ private:
+  std::string batch_script(const AttemptName& name, const JobRequest& request, int port) const;
+  std::string rank_script(const JobRequest& request, const std::vector<std::string>& addresses,
+                          int port) const;
+
+  std::string identity_;
+  std::vector<SlurmNode> nodes_;  // in the order of hosts()
+  Slurm slurm_;
+};
+
+/// The text as one word of a POSIX shell.
+std::string shell_word(const std::string& text);
+
+/// What srun said of the first task that failed: its number and exit code.
+struct FailedTask {
+  int task = 0, exit_code = 0, signal = 0;
+};
+std::optional<FailedTask> first_failure(const std::string& srun_log);
+
+}  // namespace dais::jobs
