@@ -221,6 +221,7 @@ void Controller::recover() {
     executor_->keep(row.key, row.id);
     if (row.phase != Phase::waiting) adopt(entry);
   }
+  executor_->all_adopted();
 }
 
 void Controller::adopt(Entry& entry) {

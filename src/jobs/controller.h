@@ -147,6 +147,7 @@ class Controller {
   void notify(const Entry& entry) const;
   void mind_deadlines();
   void mind_hosts();
+  void take_back(HostId host);
   void mind_logs();
   void mind_devices();
   void keep_history(const std::vector<devices::DeviceSample>& samples);

@@ -23,6 +23,8 @@ constexpr double logs_every_s = 2;
 constexpr double devices_every_s = 1;
 // A job that could not start for want of space, processes or descriptors is tried again after this.
 constexpr double exhausted_wait_s = 2;
+// One that was lost without fault of its own, so that what lost it may come to rest.
+constexpr double lost_wait_s = 1;
 // Processes that join control groups hold up forks for a while: not those of a job that just began.
 constexpr double stand_by_after_s = 0.05;
 
@@ -114,6 +116,7 @@ Transition Controller::verdict(Entry& entry, const AttemptOutcome& outcome) cons
   if (outcome.succeeded()) return {id, Phase::completed, "exit code 0", {}, 0, ran, false};
   if (outcome.blameless) {
     to.detail = outcome.note;
+    to.ready_s = now_s_ + lost_wait_s;
     return to;
   }
   to.failure = true;
@@ -230,6 +233,20 @@ void Controller::mind_hosts() {
     if (snapshot_.capacity().host(id).open == open[id]) continue;
     journal_.set_host_open(id, open[id]);
     changed_ = true;
+    if (!open[id]) take_back(id);
+  }
+}
+
+// What was handed over for a host and has not begun there goes elsewhere.
+void Controller::take_back(HostId host) {
+  const std::vector<int64_t> active(active_.begin(), active_.end());
+  for (const int64_t id : active) {
+    Entry& entry = open_.at(id);
+    const bool there = std::ranges::any_of(entry.placement,
+                                           [host](const Slot& slot) { return slot.host == host; });
+    if (there && entry.handed_over && entry.row.phase == Phase::starting) {
+      stop_attempt(entry, Afterwards::wait, "a node of it went away");
+    }
   }
 }
 

@@ -82,6 +82,8 @@ class Executor {
   virtual void kill(const AttemptName& name, int tasks) = 0;
   /// Forgets an attempt that is over; logs and outputs stay.
   virtual void clean_up(const AttemptName& name) = 0;
+  /// Every attempt of before was inspected or started: what else it has may be ended.
+  virtual void all_adopted() {}
 
  protected:
   const std::filesystem::path& folder() const { return folder_; }

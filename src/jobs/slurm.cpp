@@ -177,7 +177,8 @@ Slurm::Output Slurm::call(const std::vector<std::string>& command,
   return {succeeded, std::move(texts[0]), std::move(texts[1])};
 }
 
-Slurm::Slurm(std::string partition) : partition_(std::move(partition)) {
+Slurm::Slurm(std::string partition, std::string prefix)
+    : partition_(std::move(partition)), prefix_(std::move(prefix)) {
   worker_ = std::thread([this] { work(); });
 }
 
@@ -217,6 +218,11 @@ void Slurm::keep(const std::string& uuid, Order order) {
 void Slurm::forget(const std::string& uuid) {
   const std::lock_guard lock(mutex_);
   kept_.erase(uuid);
+}
+
+void Slurm::cancel_strays() {
+  const std::lock_guard lock(mutex_);
+  strays_end_ = true;
 }
 
 void Slurm::signal(const std::string& uuid, int signal) {
@@ -265,6 +271,7 @@ void Slurm::round() {
   if (!answered) return;
   submit_missing();
   send_signals();
+  end_strays();
 }
 
 void Slurm::look(bool& answered) {
@@ -290,6 +297,22 @@ void Slurm::look(bool& answered) {
     const bool current = kept.signals.empty() && std::ranges::count(asked, uuid) > 0;
     if (current) kept.view.reached = true;
   }
+  strays_.clear();
+  for (const auto& [uuid, job] : listed) {
+    const bool ending = job.over() || job.state == "COMPLETING";
+    if (strays_end_ && uuid.starts_with(prefix_) && !kept_.contains(uuid) && !ending) {
+      strays_.push_back(job.id);
+    }
+  }
+}
+
+void Slurm::end_strays() {
+  std::vector<std::string> strays;
+  {
+    const std::lock_guard lock(mutex_);
+    strays.swap(strays_);
+  }
+  for (const std::string& id : strays) call({"scancel", id});
 }
 
 // Slurm answered and does not know them: they are new, or were lost with its state.

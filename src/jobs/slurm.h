@@ -41,11 +41,13 @@ std::map<std::string, SlurmJob> parse_jobs(const std::string& lines);
 /// Speaks to Slurm through its programs, on a thread of its own, for they may hang while its
 /// controller is away. A job is known by the UUID in its comment alone: ids are given anew after a
 /// crash of the controller. A job that is kept and that Slurm does not know is submitted, and
-/// submitted again when it vanished before it began. Safe to use from any thread.
+/// submitted again when it vanished before it began; one of ours that Slurm has and that is not
+/// kept is cancelled, for after a crash its controller may believe that jobs run which are over.
+/// Safe to use from any thread.
 class Slurm {
  public:
-  /// `partition` may be empty: Slurm's default.
-  explicit Slurm(std::string partition);
+  /// `partition` may be empty: Slurm's default. The UUIDs of all our jobs begin with `prefix`.
+  Slurm(std::string partition, std::string prefix);
   ~Slurm();
   Slurm(const Slurm&) = delete;
   Slurm& operator=(const Slurm&) = delete;
@@ -62,6 +64,8 @@ class Slurm {
   /// Keeps a job in Slurm's hands until forget().
   void keep(const std::string& uuid, Order order);
   void forget(const std::string& uuid);
+  /// All jobs that are to be kept are: from now on others of ours are strays.
+  void cancel_strays();
   /// Sends a signal to what the job runs; SIGKILL, and any signal before it began, cancels it.
   void signal(const std::string& uuid, int signal);
 
@@ -89,16 +93,19 @@ class Slurm {
   void look(bool& answered);
   void submit_missing();
   void send_signals();
+  void end_strays();
   static Output call(const std::vector<std::string>& command,
                      const std::map<std::string, std::string>& environment = {});
   std::vector<std::string> with_partition(std::vector<std::string> command) const;
 
-  std::string partition_;
+  std::string partition_, prefix_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Kept> kept_;
   std::vector<SlurmNode> nodes_;
   bool reachable_ = true;
+  bool strays_end_ = false;
+  std::vector<std::string> strays_;  // ids in Slurm
   bool hurry_ = false, stopping_ = false;
   std::thread worker_;
 };

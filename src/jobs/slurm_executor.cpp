@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t identity_digits = 13;  // six bytes and a dash
 constexpr int first_port = 20'000, ports = 20'000;
 
 std::string read_text(const fs::path& path) {
@@ -63,6 +64,17 @@ std::vector<HostId> hosts_of_tasks(const Placement& placement) {
   return out;
 }
 
+using Digest = std::array<unsigned char, EVP_MAX_MD_SIZE>;
+
+Digest digest_of(const std::string& text) {
+  Digest digest{};
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
+    throw Error(Code::internal, "no SHA-256");
+  }
+  return digest;
+}
+
 bool fault_of_nodes(const std::string& state) {
   return state == "NODE_FAIL" || state == "BOOT_FAIL" || state == "PREEMPTED" || state == "REVOKED";
 }
@@ -104,7 +116,9 @@ std::optional<FailedTask> first_failure(const std::string& srun_log) {
 }
 
 SlurmExecutor::SlurmExecutor(fs::path folder, const Options& options, std::string identity)
-    : Executor(std::move(folder)), identity_(std::move(identity)), slurm_(options.partition) {
+    : Executor(std::move(folder)),
+      identity_(std::move(identity)),
+      slurm_(options.partition, uuid({}).substr(0, identity_digits)) {
   nodes_ = slurm_.nodes();
   if (nodes_.empty()) {
     throw Error(Code::not_found, "Slurm has no nodes", options.partition,
@@ -153,15 +167,13 @@ std::vector<std::string> SlurmExecutor::walls_missing() const {
   return out;
 }
 
-// A name-based UUID: the same attempt has the same whoever asks.
+// A name-based UUID: the same attempt has the same whoever asks; it begins with what all attempts
+// of this scheduler have in common.
 std::string SlurmExecutor::uuid(const AttemptName& name) const {
-  const std::string text =
-      identity_ + "/" + std::to_string(name.job) + "/" + std::to_string(name.number);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
-    throw Error(Code::internal, "no SHA-256");
-  }
+  Digest digest =
+      digest_of(identity_ + "/" + std::to_string(name.job) + "/" + std::to_string(name.number));
+  const Digest common = digest_of(identity_);
+  std::copy_n(common.begin(), 6, digest.begin());
   digest[6] = static_cast<unsigned char>((digest[6] & 0x0f) | 0x80);
   digest[8] = static_cast<unsigned char>((digest[8] & 0x3f) | 0x80);
   std::string out;
@@ -198,16 +210,19 @@ std::string SlurmExecutor::batch_script(const AttemptName& name, const JobReques
       << " --output=" << shell_word(folder + "/task%t.log") << " /bin/sh "
       << shell_word(folder + "/rank") << " </dev/null 2>>srun.log 9>&-\n"
       << "code=$?\n"
+      // srun needs the controller for a moment: that it was away is not the job's failure.
+      << "if [ $code != 0 ] && [ ! -e launched ]; then echo unlaunched >status; exit 0; fi\n"
       << "echo \"ended $code\" > status.part && mv status.part status\n";
   return out.str();
 }
 
-std::string SlurmExecutor::rank_script(const JobRequest& request,
+std::string SlurmExecutor::rank_script(const AttemptName& name, const JobRequest& request,
                                        const std::vector<std::string>& addresses, int port) const {
   std::string config = tf_config(addresses, port, 0);
   const size_t index = config.rfind('0');
   std::ostringstream out;
-  out << "export RANK=\"$SLURM_PROCID\" LOCAL_RANK=\"$SLURM_LOCALID\"\n"
+  out << ": >" << shell_word((attempt_folder(name) / "launched").string()) << "\n"
+      << "export RANK=\"$SLURM_PROCID\" LOCAL_RANK=\"$SLURM_LOCALID\"\n"
       << "export MASTER_ADDR=" << shell_word(addresses[0]) << "\n"
       << "export TF_CONFIG=" << shell_word(config.substr(0, index)) << "\"$SLURM_PROCID\""
       << shell_word(config.substr(index + 1)) << "\n";
@@ -235,7 +250,7 @@ void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
     if (distinct.insert(host).second) node_list += (node_list.empty() ? "" : ",") + node.name;
   }
   write_text(folder / "hosts", host_file);
-  write_text(folder / "rank", rank_script(request, addresses, port));
+  write_text(folder / "rank", rank_script(name, request, addresses, port));
   write_text(folder / "batch", batch_script(name, request, port));
   const int64_t cpus = std::max<int64_t>(1, request.cpu_milli / 1000);
   Slurm::Order order;
@@ -278,6 +293,12 @@ AttemptOutcome SlurmExecutor::inspect(const AttemptName& name, int tasks) const 
     outcome.failed_task = failure ? std::min(failure->task, tasks - 1) : 0;
     outcome.exit_code = failure ? failure->exit_code : code;
     outcome.signal = failure ? failure->signal : 0;
+    return outcome;
+  }
+  if (status.starts_with("unlaunched")) {
+    outcome.state = AttemptState::lost;
+    outcome.note = "Slurm could not start its ranks";
+    outcome.blameless = true;
     return outcome;
   }
   const bool over = slurm.reached && (!slurm.job || slurm.job->over());

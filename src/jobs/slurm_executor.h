@@ -37,14 +37,15 @@ class SlurmExecutor : public Executor {
   void signal(const AttemptName& name, int tasks, int signal) override;
   void kill(const AttemptName& name, int tasks) override;
   void clean_up(const AttemptName& name) override;
+  void all_adopted() override { slurm_.cancel_strays(); }
 
   /// What the comment of its Slurm job says.
   std::string uuid(const AttemptName& name) const;
 
  private:
   std::string batch_script(const AttemptName& name, const JobRequest& request, int port) const;
-  std::string rank_script(const JobRequest& request, const std::vector<std::string>& addresses,
-                          int port) const;
+  std::string rank_script(const AttemptName& name, const JobRequest& request,
+                          const std::vector<std::string>& addresses, int port) const;
 
   std::string identity_;
   std::vector<SlurmNode> nodes_;  // in the order of hosts()

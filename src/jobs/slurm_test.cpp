@@ -122,7 +122,7 @@ class JobsSlurmStandIn : public testing::Test {
 };
 
 TEST_F(JobsSlurmStandIn, WhatVanishedIsSubmittedAgainUntilItBegins) {
-  Slurm slurm("");
+  Slurm slurm("", "u");
   slurm.keep("u", order());
   ASSERT_TRUE(soon([&] { return lines("submitted") == 1; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(800));
@@ -142,7 +142,7 @@ TEST_F(JobsSlurmStandIn, WhatVanishedIsSubmittedAgainUntilItBegins) {
 
 TEST_F(JobsSlurmStandIn, ARefusalIsKeptAndAnAbsenceIsNot) {
   write("refusal", "sbatch: error: Unable to contact slurm controller (connect failure)\n");
-  Slurm slurm("");
+  Slurm slurm("", "u");
   slurm.keep("u", order());
   std::this_thread::sleep_for(std::chrono::milliseconds(800));
   EXPECT_EQ(slurm.view("u").refusal, "");
@@ -152,7 +152,7 @@ TEST_F(JobsSlurmStandIn, ARefusalIsKeptAndAnAbsenceIsNot) {
 }
 
 TEST_F(JobsSlurmStandIn, ASignalBeforeItBeganCancelsItForGood) {
-  Slurm slurm("");
+  Slurm slurm("", "u");
   slurm.keep("u", order());
   ASSERT_TRUE(soon([&] { return lines("queue") == 1; }));
   slurm.signal("u", SIGTERM);
@@ -161,6 +161,21 @@ TEST_F(JobsSlurmStandIn, ASignalBeforeItBeganCancelsItForGood) {
   write("queue", "");
   std::this_thread::sleep_for(std::chrono::milliseconds(800));
   EXPECT_EQ(lines("submitted"), 1);
+}
+
+TEST_F(JobsSlurmStandIn, StraysAreCancelledOnceAllAreKept) {
+  write("queue", "1|PENDING|u1\n2|PENDING|other\n3|COMPLETED|u3\n4|PENDING|u4\n");
+  Slurm slurm("", "u");
+  slurm.keep("u4", order());
+  ASSERT_TRUE(soon([&] { return slurm.view("u4").reached; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(lines("queue"), 4);
+  EXPECT_FALSE(fs::exists(folder_ / "cancelled"));
+  slurm.cancel_strays();
+  ASSERT_TRUE(soon([&] { return fs::exists(folder_ / "cancelled"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::ifstream file(folder_ / "cancelled");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "1\n");
 }
 
 TEST_F(JobsSlurmStandIn, WithoutAnAnswerThereIsNoExecutor) {
@@ -180,6 +195,8 @@ TEST_F(JobsSlurmStandIn, AnAttemptHasOneUuidAndOthersHaveOthers) {
   EXPECT_NE(one.uuid({1, 2}), one.uuid({12, 2}));
   EXPECT_NE(one.uuid({1, 2}), one.uuid({1, 3}));
   EXPECT_NE(one.uuid({1, 2}), other.uuid({1, 2}));
+  EXPECT_EQ(one.uuid({1, 2}).substr(0, 13), one.uuid({3, 4}).substr(0, 13));
+  EXPECT_NE(one.uuid({1, 2}).substr(0, 13), other.uuid({1, 2}).substr(0, 13));
   EXPECT_EQ(one.uuid({1, 2}).size(), 36u);
   EXPECT_EQ(one.uuid({1, 2})[14], '8');  // RFC 9562: made of a hash of our choice
   ASSERT_EQ(one.hosts({}).size(), 1u);

@@ -33,6 +33,8 @@ fail() {
   echo "slurm.sh: $*" >&2
   tail -n 5 "$work"/log/*.log "$work"/dais.log >&2 || true
   "$dais" jobs --all >&2 || true
+  squeue -t all -o '%i %j %T %r %N %k' >&2 || true
+  sinfo -N -o '%N %T %E' >&2 || true
   exit 1
 }
 # until_true SECONDS COMMAND...
