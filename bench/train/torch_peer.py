@@ -77,21 +77,27 @@ def resnet50():
     return resnet(bottleneck, 4, (3, 4, 6, 3), stem, 1000)
 
 
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.qkv, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        parts = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(*parts.unbind(0), is_causal=True)
+        return self.out(y.transpose(1, 2).reshape(x.shape))
+
+
 class Block(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.feed_in, self.feed_out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.attend = nn.Sequential(nn.LayerNorm(width), Attention(width, heads))
+        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(),
+                                  nn.Linear(4 * width, width))
 
     def forward(self, x):
-        batch, length, width = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(
-            2, 0, 3, 1, 4).unbind(0)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
-        return x + self.feed_out(F.gelu(self.feed_in(self.norm2(x))))
+        x = x + self.attend(x)
+        return x + self.feed(x)
 
 
 class Gpt(nn.Module):

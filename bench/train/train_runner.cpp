@@ -16,7 +16,7 @@
 
 namespace {
 
-using namespace dais;
+using namespace dais;  // NOLINT(google-build-using-namespace)
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {

@@ -321,6 +321,7 @@ TEST_F(DataReaders, TextInWindows) {
   EXPECT_EQ(open_dataset(path, options)->size(), 5);
   options.text.tokens = Tokens::byte;
   EXPECT_EQ(open_dataset(path, options)->description().class_count, 256);
+  EXPECT_EQ(open_dataset(path, options)->description().classes[0xC3], "<0xC3>");
   options.text.window = 20;
   expect_refused([&] { open_dataset(path, options); }, "do not fill one window");
   options = {};

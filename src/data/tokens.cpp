@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstring>
 #include <set>
 #include <unordered_map>
 
@@ -62,7 +64,12 @@ namespace {
 class ByteTokens final : public Tokenizer {
  public:
   explicit ByteTokens(int32_t first) : first_(first) {
-    for (int i = 0; i < 256; ++i) names_.emplace_back(1, static_cast<char>(i));
+    // Names are text: bytes that are none alone get the form that SentencePiece gives them.
+    for (int i = 0; i < 256; ++i) {
+      char name[8] = {static_cast<char>(i)};
+      if (i >= 0x80) std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(i));
+      names_.emplace_back(name, i >= 0x80 ? std::strlen(name) : 1);
+    }
   }
   void encode(std::string_view text, std::vector<int32_t>& out) const override {
     for (const char letter : text) out.push_back(static_cast<uint8_t>(letter) + first_);

@@ -127,6 +127,14 @@ Tensor sample(const Shape& shape, double scale = 4, uint64_t seed = 1) {
   return out;
 }
 
+/// The same numbers rounded to bf16.
+inline Tensor in_half(const Tensor& wide) {
+  Tensor out(DType::bf16, wide.shape());
+  for (int64_t i = 0; i < wide.elements(); ++i)
+    out.storage<BFloat16>()[i] = BFloat16(static_cast<float>(wide.to_double(i)));
+  return out;
+}
+
 /// Indices from -size to size - 1, the same kind of numbers.
 template <typename T>
 Tensor sample_indices(const Shape& shape, int64_t size) {

@@ -53,6 +53,13 @@ awk 'match($0, /"accuracy":[0-9.]+/) { v = substr($0, RSTART + 11, RLENGTH - 11)
 expect 0 "$dais" export whole -o out.onnx
 expect 0 "$dais" run out.onnx --size batch=3
 
+# A language model over bytes, of which half are no text by themselves.
+awk 'BEGIN { for (i = 0; i < 400; ++i) printf "%d n\303\244chste Zeile; ", i % 7 }' >text
+expect 0 "$dais" new gpt-tiny --context 16 --width 16 --layers 1 --heads 2 --seed 1 -o gpt.onnx
+expect 0 "$dais" train gpt.onnx --data text --tokens byte --window 16 --held-out 0.2 --batch 8 \
+  --optimiser adamw --lr 0.01 --updates 20 --threads 1 --out language
+[ -s language/trained.onnx ] || fail 'language/trained.onnx is missing'
+
 # Numbers that run away stop it, with the operator's name.
 expect 4 "$dais" train net.onnx --data data.csv --batch 32 --lr 1e30 --out away
 says 'first operator'

@@ -50,10 +50,15 @@ struct HalfBlock {
 struct HalfPart {
   int64_t m0 = 0, m1 = 0, n0 = 0, n1 = 0;
 };
-constexpr int64_t kHalfRows = 512;                               ///< most of a part
-constexpr int64_t kHalfColumns = 512;                            ///< most of a part
-constexpr int64_t kHalfSums = 1 << 17;                           ///< most numbers of a part
-constexpr int64_t kHalfDepth = 512;                              ///< that is held at a time
+constexpr int64_t kHalfRows = 512;                        ///< most of a part
+constexpr int64_t kHalfColumns = 512;                     ///< most of a part
+constexpr int64_t kHalfSums = 1 << 17;                    ///< most numbers of a part
+constexpr int64_t kHalfDepth = 512;                       ///< that is held at a time
+constexpr int64_t kHalfHeld = kHalfColumns * kHalfDepth;  ///< numbers of B that are held
+/// Whether all columns of a part are held at once.
+constexpr bool half_holds(const HalfPart& part, int64_t depth) {
+  return half_padded(part.n1 - part.n0) * half_padded(depth) <= kHalfHeld;
+}
 constexpr int64_t kHalfMostDepth = kHalfRows * kHalfDepth / 32;  ///< with a packed factor
 
 }  // namespace dais::cpu

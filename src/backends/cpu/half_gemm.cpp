@@ -79,8 +79,9 @@ void run(const HalfBlock& block, int64_t threads) {
     for (;;) {
       const int64_t part = next.fetch_add(1);
       if (part >= parts.count()) break;
-      const bool same = block.depth <= kHalfDepth && held == parts.column_of(part);
-      amx::half_gemm_part(block, parts.at(part), same, memory);
+      const HalfPart piece = parts.at(part);
+      const bool same = held == parts.column_of(part) && half_holds(piece, block.depth);
+      amx::half_gemm_part(block, piece, same, memory);
       held = parts.column_of(part);
     }
     amx::half_gemm_end();

@@ -44,6 +44,7 @@ class Lines {
       p = first / w->cells[1] % w->cells[0];
       image = first / (w->cells[0] * w->cells[1]);
     }
+    whole = first + count <= end;
     for (int i = 0; i < count; ++i) {
       exists_[i] = first + i < end;
       if (!w) {
@@ -78,17 +79,19 @@ class Lines {
 
   const uint16_t* at[count];
   __mmask32 keep[count];
+  bool whole;  ///< all of them are there
 
  private:
   void set_tap(const HalfWindows& w, int64_t tap) {
     tap_ = tap;
     const auto down = static_cast<int32_t>(tap / w.kernel[1] * w.tap_step[0]);
     const auto across = static_cast<int32_t>(tap % w.kernel[1] * w.tap_step[1]);
-    const bool whole = w.divide[0] == 1 && w.divide[1] == 1;
+    const bool even = w.divide[0] == 1 && w.divide[1] == 1;
+    uint32_t found = 0xFFFFFFFFu;
     for (int i = 0; i < count; ++i) {
       int64_t row = row_[i] + down, column = column_[i] + across;
       bool inside = exists_[i] && row >= 0 && column >= 0;
-      if (!whole) {
+      if (!even) {
         inside = inside && row % w.divide[0] == 0 && column % w.divide[1] == 0;
         row /= w.divide[0];
         column /= w.divide[1];
@@ -96,7 +99,9 @@ class Lines {
       inside = inside && row < w.size[0] && column < w.size[1];
       at[i] = inside ? from_.data + ((image_[i] + row) * w.size[1] + column) * w.pixel : from_.data;
       keep[i] = inside ? 0xFFFFFFFFu : 0;
+      found &= keep[i];
     }
+    whole = found != 0;
   }
 
   const HalfFactor& from_;
@@ -142,8 +147,11 @@ inline void bring_along(Lines<16>& lines, int64_t place, int64_t length, bool tu
   int64_t offset;
   const __mmask32 mask = first_of_32(lines.go(place, length, offset));
   __m512i v[16];
-  for (int i = 0; i < 16; ++i)
-    v[i] = _mm512_maskz_loadu_epi16(mask & lines.keep[i], lines.at[i] + offset);
+  if (lines.whole && mask == 0xFFFFFFFFu)
+    for (int i = 0; i < 16; ++i) v[i] = _mm512_loadu_si512(lines.at[i] + offset);
+  else
+    for (int i = 0; i < 16; ++i)
+      v[i] = _mm512_maskz_loadu_epi16(mask & lines.keep[i], lines.at[i] + offset);
   if (turned) turn(v);
   store_tile(v, to);
 }
@@ -153,13 +161,23 @@ inline void bring_across(Lines<32>& lines, int64_t place, int64_t length, bool t
                          uint16_t* to) {
   int64_t offset;
   const __mmask16 mask = first_of_16(lines.go(place, length, offset));
-  const auto one = [&](int i) {
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(
-        mask & static_cast<__mmask16>(lines.keep[i]), lines.at[i] + offset));
+  const auto pair = [](__m256i first, __m256i second) {
+    return _mm512_or_si512(_mm512_cvtepu16_epi32(first),
+                           _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16));
   };
   __m512i v[16];
-  for (int i = 0; i < 16; ++i)
-    v[i] = _mm512_or_si512(one(2 * i), _mm512_slli_epi32(one(2 * i + 1), 16));
+  if (lines.whole && mask == 0xFFFF) {
+    const auto all = [&](int i) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lines.at[i] + offset));
+    };
+    for (int i = 0; i < 16; ++i) v[i] = pair(all(2 * i), all(2 * i + 1));
+  } else {
+    const auto some = [&](int i) {
+      return _mm256_maskz_loadu_epi16(mask & static_cast<__mmask16>(lines.keep[i]),
+                                      lines.at[i] + offset);
+    };
+    for (int i = 0; i < 16; ++i) v[i] = pair(some(2 * i), some(2 * i + 1));
+  }
   if (turned) turn(v);
   store_tile(v, to);
 }
@@ -282,7 +300,7 @@ inline void multiply_side(const uint16_t* a, const uint16_t* b, int64_t steps, f
 }
 
 constexpr int64_t kASize = cpu::kHalfRows * cpu::kHalfDepth;
-constexpr int64_t kBSize = cpu::kHalfColumns * cpu::kHalfDepth;
+constexpr int64_t kBSize = cpu::kHalfHeld;
 
 }  // namespace
 
@@ -294,15 +312,18 @@ int64_t half_gemm_scratch() {
 void half_gemm_begin() { configure_whole_tiles(); }
 void half_gemm_end() { _tile_release(); }
 
-/// `held`: columns of B are in the scratch memory already, from the call before.
+/// `held`: columns of B are in the scratch memory already, from the call before, which they are
+/// when they fit for the whole depth (cpu::half_holds).
 void half_gemm_part(const HalfBlock& g, const HalfPart& part, bool held, void* scratch) {
   auto* a = static_cast<uint16_t*>(scratch);
-  uint16_t* b = a + kASize;
-  auto* sums = reinterpret_cast<float*>(b + kBSize);
+  uint16_t* const first_b = a + kASize;
+  auto* sums = reinterpret_cast<float*>(first_b + kBSize);
+  const bool holds = cpu::half_holds(part, g.depth);
   for (int64_t k = 0; k < g.depth; k += cpu::kHalfDepth) {
     const int64_t rest = g.depth - k;
     const int64_t steps = up(rest < cpu::kHalfDepth ? rest : cpu::kHalfDepth, kDeep);
     const Stretch rows{part.m0, part.m1, g.rows, k, steps, g.depth, a};
+    uint16_t* b = holds ? first_b + up(part.n1 - part.n0, 2 * kSide) * 2 * kSide * k : first_b;
     const Stretch columns{part.n0, part.n1, g.columns, k, steps, g.depth, b};
     if (!held) {
       if (g.b.turned)

@@ -106,13 +106,6 @@ TEST(ProductRows, StepsBehindTheProductAgree) {
   }
 }
 
-Tensor in_half(const Tensor& wide) {
-  Tensor out(DType::bf16, wide.shape());
-  for (int64_t i = 0; i < wide.elements(); ++i)
-    out.storage<BFloat16>()[i] = BFloat16(static_cast<float>(wide.to_double(i)));
-  return out;
-}
-
 /// Results are sums in f32, rounded once: they are one unit of bf16 apart where a sum lies between
 /// two.
 TEST(ProductRows, HalvesAgree) {

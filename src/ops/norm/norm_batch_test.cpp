@@ -30,13 +30,6 @@ TEST(BatchNormRows, AgreeInBothLayouts) {
     }
 }
 
-Tensor in_half(const Tensor& wide) {
-  Tensor out(DType::bf16, wide.shape());
-  for (int64_t i = 0; i < wide.elements(); ++i)
-    out.storage<BFloat16>()[i] = BFloat16(static_cast<float>(wide.to_double(i)));
-  return out;
-}
-
 /// Activations in bf16, moments in f32: results are rounded once, to one unit in 2^8.
 TEST(BatchNormRows, AgreeForHalves) {
   for (const bool last : {false, true})

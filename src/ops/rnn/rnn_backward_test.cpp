@@ -91,13 +91,6 @@ TEST(RecurrentRows, GoBackThroughTime) {
   check_back(LSTMBackward{.flag = true}, 4, 4, 4);
 }
 
-Tensor in_half(const Tensor& wide) {
-  Tensor out(DType::bf16, wide.shape());
-  for (int64_t i = 0; i < wide.elements(); ++i)
-    out.storage<BFloat16>()[i] = BFloat16(static_cast<float>(wide.to_double(i)));
-  return out;
-}
-
 /// In bf16 the rows round states and slopes, by 2^-9 of each, before they meet R, whose rows of 19
 /// numbers up to 0.3 let the errors grow by less than twice in each of four steps; the reference
 /// rounds results alone.
