@@ -255,8 +255,7 @@ int Capacity::room(const Shape& shape) const {
     std::erase(candidates, id);
   }
   std::ranges::sort(candidates);
-  const auto repeated = std::ranges::unique(candidates);
-  candidates.erase(repeated.begin(), repeated.end());
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
   for (const HostId id : candidates) tasks += host(id).room(shape);
   return std::min(tasks, shape.tasks);
 }

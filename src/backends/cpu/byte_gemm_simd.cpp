@@ -404,7 +404,7 @@ class Blocks {
   }
 
   const ByteGemm& g_;
-  bool tiles_;
+  [[maybe_unused]] bool tiles_;
   uint8_t* held_;
   int64_t held_row_ = 0, held_first_ = 0, held_strip_ = 0;
   int64_t block_rows_, partial_row_;
