@@ -69,6 +69,20 @@ int ordinal_of(std::string_view name) {
 
 }  // namespace
 
+MatmulPrecision matmul_precision_from_name(std::string_view name) {
+  static const std::vector<std::string> names{"highest", "high", "medium"};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<MatmulPrecision>(i);
+  const std::string guess = nearest(name, names);
+  throw Error(Code::invalid_argument, "'" + std::string(name) + "' is no precision of products", "",
+              "Use highest, high or medium" +
+                  (guess.empty() ? std::string() : "; did you mean " + guess + "?"));
+}
+
+void set_matmul_precision(Backend& backend, MatmulPrecision precision) {
+  static_cast<cuda::CudaBackend&>(backend).set_matmul_precision(precision);
+}
+
 void offer_device(const std::string& name, std::function<std::shared_ptr<Backend>()> open) {
   offers()[name] = std::move(open);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "backends/cuda/precision.h"
 #include "runtime/backend.h"
 
 namespace dais {
@@ -20,6 +21,12 @@ struct DeviceChoice {
 /// that was asked for is of no use, and `invalid_argument` for another name. A device that was
 /// opened before is shared.
 DeviceChoice choose_device(std::string_view name);
+
+/// "highest", "high" or "medium"; throws `invalid_argument` for another name.
+MatmulPrecision matmul_precision_from_name(std::string_view name);
+/// How far the device's products of f32 may round, in plans made from now on. Libraries use it; the
+/// kernels of dais are exact.
+void set_matmul_precision(Backend& backend, MatmulPrecision precision);
 
 /// Makes another device known under this name, which choose_device then takes: a test's. Not while
 /// another thread chooses.

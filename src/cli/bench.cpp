@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "backends/cuda/activity.h"
+#include "backends/cuda/backend.h"
 #include "cli/layers.h"
 #include "cli/run_options.h"
 #include "cli/trace.h"
@@ -89,9 +91,39 @@ void measure(Session& session, const std::vector<Datum>& inputs, double duration
   std::sort(timing.runs.begin(), timing.runs.end());
 }
 
+/// Records the device where it is hardware and CUPTI can be had; else says why it does not.
+std::unique_ptr<cuda::ActivityRecorder> record_device(const Session& session) {
+  const auto* backend = dynamic_cast<cuda::CudaBackend*>(session.plan().options().backend.get());
+  if (!backend || !backend->device().info().hardware) return nullptr;
+  static const auto library = cuda::load_cupti(0);
+  std::string problem = library.report.problem, remedy = library.report.remedy;
+  if (problem.empty()) try {
+      return std::make_unique<cuda::ActivityRecorder>(library.api);
+    } catch (const Error& error) {
+      problem = error.problem();
+      remedy = error.remedy();
+    }
+  std::fprintf(stderr, "dais: warning: the trace has no lanes of the device: %s. %s\n",
+               problem.c_str(), remedy.c_str());
+  return nullptr;
+}
+
+/// The device's share of the traced runs, on the error stream.
+void print_use(const std::vector<cuda::Activity>& activities, double from, double to) {
+  const cuda::DeviceUse use = cuda::device_use(activities, from, to);
+  const auto share = [&](double seconds) { return 100 * seconds / use.seconds; };
+  std::fprintf(stderr,
+               "device     kernels %.1f %%, idle: copying %.1f %%, synchronising %.1f %%, nothing "
+               "queued %.1f %%; %.3g MB to it, %.3g MB back\n",
+               share(use.kernels), share(use.copies), share(use.synchronising),
+               share(use.nothing_queued), use.to_device_bytes / 1e6, use.from_device_bytes / 1e6);
+}
+
 /// A few runs of the settled session.
 void trace_runs(Session& session, const std::vector<Datum>& inputs, Trace& trace) {
   constexpr int kRuns = 3;
+  const auto recorder = record_device(session);
+  const double began = steady_seconds();
   const SpanLog log;
   std::vector<StepTime> profile;
   for (int i = 0; i < kRuns; ++i) {
@@ -101,6 +133,11 @@ void trace_runs(Session& session, const std::vector<Datum>& inputs, Trace& trace
     trace.add(profile);
   }
   trace.add(log.records());
+  if (!recorder) return;
+  const double ended = steady_seconds();
+  const auto activities = recorder->stop();
+  trace.add(activities);
+  print_use(activities, began, ended);
 }
 
 void bench(const Options& options) {

@@ -2,6 +2,7 @@
 
 #include "api/device.h"
 #include "backends/cpu/isa.h"
+#include "backends/cuda/api/cupti.h"
 #include "backends/cuda/device.h"
 #include "base/threads.h"
 #include "cli/command.h"
@@ -13,7 +14,10 @@ using nlohmann::json;
 
 std::vector<cuda::LibraryReport> library_reports() {
   const cuda::Tables& tables = cuda::system_tables();
-  return {tables.driver.report, tables.nvrtc.report, tables.cublaslt.report};
+  int version = 0;
+  if (tables.driver.report.usable()) tables.driver.api.driver_get_version(&version);
+  return {tables.driver.report, tables.nvrtc.report, tables.cublaslt.report, tables.cudnn.report,
+          cuda::load_cupti(version).report};
 }
 
 json to_json(const cuda::LibraryReport& report) {

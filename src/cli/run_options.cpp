@@ -9,6 +9,7 @@ CompileOptions RunOptions::compile() const {
   out.optimize = optimize_from_name(optimize);
   out.threads = threads;
   out.backend = open_device(device);
+  apply_precision(out.backend.get(), precision);
   return out;
 }
 
@@ -19,6 +20,22 @@ void add_device_option(CLI::App& command, std::string& device) {
           "Where to run: cpu, gpu or gpu:N, emulated (GPU kernels on the CPU; no hardware), "
           "or auto (a GPU when there is one)")
       ->capture_default_str();
+}
+
+void add_precision_option(CLI::App& command, std::string& precision) {
+  command
+      .add_option("--matmul-precision", precision,
+                  "Products of f32 on a GPU: highest (f32), high (TF32) or medium (bf16), by its "
+                  "libraries")
+      ->capture_default_str();
+}
+
+void apply_precision(Backend* backend, const std::string& precision) {
+  const MatmulPrecision wanted = matmul_precision_from_name(precision);
+  if (backend) return set_matmul_precision(*backend, wanted);
+  if (wanted != MatmulPrecision::highest)
+    throw Error(Code::unsupported, "the CPU computes products of f32 in f32", "",
+                "Leave --matmul-precision out, or give --device gpu");
 }
 
 std::shared_ptr<Backend> open_device(const std::string& name) {
@@ -44,6 +61,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_device_option(command, options.device);
+  add_precision_option(command, options.precision);
   add_ops_option(command);
   command.add_flag("--json", options.json, "Print JSON");
 }

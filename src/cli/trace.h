@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/activity.h"
 #include "base/span.h"
 #include "runtime/session.h"
 
@@ -15,6 +16,9 @@ class Trace {
   void add(const std::vector<SpanRecord>& records);
   /// Steps must come before their plan goes away.
   void add(const std::vector<StepTime>& profile);
+  /// What a device did, in lanes of its own: one for the kernels of each stream, one for its
+  /// copies.
+  void add(const std::vector<cuda::Activity>& activities);
   /// Chrome's trace format: one lane for each thread of the team. Throws when it cannot be written.
   void write(const std::string& path, int threads) const;
 
@@ -24,6 +28,7 @@ class Trace {
     double flops = 0, bytes = 0;
   };
   std::vector<Event> events_;
+  std::vector<cuda::Activity> activities_;
 };
 
 }  // namespace dais::cli

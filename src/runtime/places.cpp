@@ -141,8 +141,9 @@ std::vector<std::string> Places::warnings() const {
     const KernelQuery query{*node, options_.isa, options_.threads, options_.backend.get()};
     for (const KernelRow* row : options_.backend->kernels().rows(*node->op)) {
       const Verdict verdict = row->accepts(query);
-      if (left.reason.empty())
+      if (verdict || left.reason.empty())
         left.reason = verdict ? "its sizes are known only while running" : verdict.reason;
+      if (verdict) break;
     }
     if (control) left.reason = "its bodies hold no products";
     if (left.reason.empty()) left.reason = "no row for this device";

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "api/compile.h"
+#include "api/device.h"
 #include "backends/cuda/backend.h"
 #include "fake_blas.h"
 #include "ops/elementwise/elementwise.h"
@@ -123,6 +124,38 @@ TEST_F(LibraryProducts, WhatItRefusesRunsOnTheOwnKernel) {
   Graph graph;
   graph.outputs = {graph.add(MatMul{}, {input(graph, {5, 7}, "a"), input(graph, {7, 3}, "b")})};
   EXPECT_EQ(expect_same(graph, {sample<float>({5, 7}, 1), sample<float>({7, 3}, 1, 2)}), 0);
+}
+
+/// TF32 is taken where it is asked for, and said; the results are those of rounded inputs.
+TEST_F(LibraryProducts, PrecisionIsAskedForAndReported) {
+  Graph graph;
+  Value *a = input(graph, {5, 40}, "a"), *b = input(graph, {40, 7}, "b");
+  graph.outputs = {graph.add(MatMul{}, {a, b})};
+  const std::vector<Datum> inputs{sample<float>({5, 40}, 1), sample<float>({40, 7}, 1, 2)};
+  Session plain(compile(graph.clone()).plan);
+  const Tensor wanted = plain.run(inputs)[0].tensor.clone();
+  double apart[3] = {};
+  for (const auto& [precision, text] : {std::pair{MatmulPrecision::highest, "no TF32"},
+                                        {MatmulPrecision::high, "rounded to TF32"},
+                                        {MatmulPrecision::medium, "rounded to bf16"}}) {
+    CompileOptions options;
+    options.backend =
+        std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
+    set_matmul_precision(*options.backend, precision);
+    Session session(compile(graph.clone(), options).plan);
+    const Tensor& got = session.run(inputs)[0].tensor;
+    double& most = apart[static_cast<size_t>(precision)];
+    for (int64_t i = 0; i < got.elements(); ++i)
+      most = std::max(most, std::fabs(got.to_double(i) - wanted.to_double(i)));
+    for (const Step& step : session.plan().steps())
+      if (step.row && step.row->name == "product/cublaslt") {
+        EXPECT_NE(step.kernel->detail().find(text), std::string::npos) << step.kernel->detail();
+      }
+  }
+  EXPECT_LT(apart[0], 1e-5);
+  EXPECT_GT(apart[1], 1e-4);
+  EXPECT_LT(apart[1], 1e-2);
+  EXPECT_GT(apart[2], 4 * apart[1]);
 }
 
 }  // namespace

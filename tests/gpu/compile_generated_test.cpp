@@ -1,12 +1,19 @@
 // Texts that are put together when a plan is made also compile by NVRTC, where it is installed.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+
 #include "backends/cuda/program.h"
 #include "backends/cuda/text.h"
 #include "ir/graph.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/row_text_cuda.h"
 #include "ops/elementwise/text_cuda.h"
+#include "ops/fused/fused.h"
 #include "ops/matmul/matmul.h"
+#include "ops/norm/norm.h"
+#include "ops/softmax/softmax.h"
 
 namespace dais::cuda {
 namespace {
@@ -56,6 +63,37 @@ TEST(GeneratedKernels, ElementwiseChainsCompile) {
       ASSERT_EQ(made.reason, "");
       EXPECT_NO_THROW(compiled_image(*compiler(), arch, {"elementwise", made.text}))
           << dtype_name(dtype) << " sm_" << arch;
+    }
+}
+
+TEST(GeneratedKernels, RowsCompile) {
+  if (!compiler()) GTEST_SKIP() << "NVRTC is not installed";
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const int64_t size : {40, 768, 8192}) {
+      const auto shape = Type::tensor(dtype, Dims{Dim(8), Dim(size)});
+      auto body = std::make_unique<Graph>();
+      Value *x = body->add_input(shape, "x"), *residual = body->add_input(shape, "r");
+      Value* scale = body->add_input(Type::tensor(dtype, Dims{Dim(size)}), "s");
+      Value* sum = body->add(Add{}, {x, residual});
+      Value* normed = body->add(LayerNormalization{}, {sum, scale});
+      body->outputs = {body->add(Softmax{}, {body->add(Gelu{}, {normed})}), sum};
+      Graph graph;
+      std::vector<std::unique_ptr<Graph>> regions;
+      regions.push_back(std::move(body));
+      const Node& node =
+          graph.add_node(Fused::op, Attrs::of(Fused{}),
+                         {graph.add_input(shape, "x"), graph.add_input(shape, "r"),
+                          graph.add_input(Type::tensor(dtype, Dims{Dim(size)}), "s")},
+                         2, "rows", std::move(regions));
+      const RowText made = row_text(node);
+      ASSERT_EQ(made.reason, "");
+      for (const int arch : {75, 80, 90, 100})
+        EXPECT_NO_THROW(compiled_image(*compiler(), arch, {"rows", made.text}))
+            << dtype_name(dtype) << " sm_" << arch << " rows of " << size;
+      if (const char* folder = std::getenv("DAIS_GENERATED_TEXTS"))
+        std::ofstream(std::string(folder) + "/rows_" + std::string(dtype_name(dtype)) + "_" +
+                      std::to_string(size) + ".cu")
+            << made.text;
     }
 }
 

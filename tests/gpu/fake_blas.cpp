@@ -1,6 +1,7 @@
 #include "fake_blas.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -15,6 +16,7 @@ struct Desc {
   BlasEpilogue epilogue = BlasEpilogue::none;
   const void* bias = nullptr;
   DataKind bias_kind = DataKind::f32;
+  BlasCompute compute = BlasCompute::f32;
 };
 
 struct Layout {
@@ -63,6 +65,14 @@ void store(DataKind kind, void* to, int64_t at, double value) {
   }
 }
 
+/// An input of the product as the compute type takes it: bits below are cut.
+double rounded(BlasCompute compute, double value) {
+  if (compute != BlasCompute::f32_fast_tf32 && compute != BlasCompute::f32_fast_bf16) return value;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  const uint32_t kept = compute == BlasCompute::f32_fast_tf32 ? 0xffffe000U : 0xffff0000U;
+  return static_cast<double>(std::bit_cast<float>(bits & kept));
+}
+
 double finish(const Desc& desc, double value, int64_t row) {
   const auto flags = static_cast<uint32_t>(desc.epilogue);
   if (flags & static_cast<uint32_t>(BlasEpilogue::bias))
@@ -94,7 +104,8 @@ struct Work {
                 z * a.step + (desc.turn_a ? row * a.leading + k : k * a.leading + row);
             const int64_t at_b =
                 z * b.step + (desc.turn_b ? k * b.leading + column : column * b.leading + k);
-            sum += load(a.kind, from_a, at_a) * load(b.kind, from_b, at_b);
+            sum += rounded(desc.compute, load(a.kind, from_a, at_a)) *
+                   rounded(desc.compute, load(b.kind, from_b, at_b));
           }
           store(d.kind, to, z * d.step + column * d.leading + row, finish(desc, alpha * sum, row));
         }
@@ -198,7 +209,11 @@ Loaded<CublasLtApi> fake_cublaslt() {
   api.destroy = [](BlasHandle handle) { return drop<int>(handle); };
   api.get_version = [] { return size_t{0}; };
   api.get_status_name = [](BlasStatus) { return "a status of the tests"; };
-  api.desc_create = [](MatmulDesc* desc, BlasCompute, DataKind) { return make(desc, Desc()); };
+  api.desc_create = [](MatmulDesc* desc, BlasCompute compute, DataKind) {
+    Desc made;
+    made.compute = compute;
+    return make(desc, made);
+  };
   api.desc_destroy = [](MatmulDesc desc) { return drop<Desc>(desc); };
   api.desc_set = set_desc;
   api.layout_create = [](MatrixLayout* layout, DataKind kind, uint64_t rows, uint64_t columns,

@@ -204,7 +204,7 @@ void StandIn::reset() {
   counts_ = {};
   complaints_.clear();
   lost_ = DriverResult::success;
-  blas_ = false;
+  blas_ = dnn_ = false;
   limit_ = ~size_t{0};
   blocks_.clear();
   streams_.clear();

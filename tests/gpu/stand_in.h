@@ -33,6 +33,8 @@ class StandIn {
   const Tables& tables();
   /// Other libraries of the tests: with cuBLASLt, from the next tables() on.
   void use_blas(bool use) { blas_ = use; }
+  /// The same with cuDNN.
+  void use_dnn(bool use) { dnn_ = use; }
 
   /// The n-th call of that kind from now on (0: the next) gives `result`, and so do those after it
   /// until there were `times`; `sticky`: so does every call of any kind, as on a lost device.
@@ -117,7 +119,7 @@ class StandIn {
   };
   std::array<Failure, 5> failures_{};
   DriverResult lost_ = DriverResult::success;
-  bool blas_ = false;
+  bool blas_ = false, dnn_ = false;
   size_t limit_ = ~size_t{0};
   size_t live_bytes() const;
 };

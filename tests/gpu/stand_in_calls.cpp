@@ -6,6 +6,7 @@
 #include "backends/cuda/emulated/driver_state.h"
 #include "backends/cuda/emulated/emulated.h"
 #include "fake_blas.h"
+#include "fake_dnn.h"
 #include "stand_in.h"
 
 namespace dais::cuda {
@@ -381,6 +382,7 @@ struct StandInCalls {
 const Tables& StandIn::tables() {
   tables_ = emulated_tables();
   if (blas_) tables_.cublaslt = fake_cublaslt();
+  if (dnn_) tables_.cudnn = fake_cudnn();
   DriverApi& api = tables_.driver.api;
   api.mem_alloc_from_pool_async = StandInCalls::allocate;
   api.mem_get_info = StandInCalls::memory_info;

@@ -23,6 +23,7 @@ constexpr int kComplaints = 3;
 std::shared_ptr<dais::Backend> open(bool libraries) {
   StandIn& driver = StandIn::instance();
   driver.use_blas(libraries);
+  driver.use_dnn(libraries);
   return std::make_shared<dais::cuda::CudaBackend>(dais::cuda::Device::open(driver.tables(), 0));
 }
 

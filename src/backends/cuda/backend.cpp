@@ -22,6 +22,18 @@ Device& device_of(const KernelQuery& query) {
   return static_cast<const CudaBackend*>(query.backend)->device();
 }
 
+MatmulPrecision precision_of(const KernelQuery& query) {
+  return static_cast<const CudaBackend*>(query.backend)->matmul_precision();
+}
+
+std::string precision_text(MatmulPrecision precision) {
+  switch (precision) {
+    case MatmulPrecision::high: return "inputs rounded to TF32, f32 sums";
+    case MatmulPrecision::medium: return "inputs rounded to bf16, f32 sums";
+    default: return "f32 sums, no TF32";
+  }
+}
+
 std::shared_ptr<const Program> program_of(const KernelQuery& query, std::string_view name,
                                           std::vector<std::string> options) {
   return device_of(query).program({std::string(name), std::string(text(name)), std::move(options)});

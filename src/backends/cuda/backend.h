@@ -1,5 +1,8 @@
 #pragma once
 
+#include <atomic>
+
+#include "backends/cuda/precision.h"
 #include "backends/cuda/queue.h"
 #include "backends/cuda/text.h"
 
@@ -16,16 +19,24 @@ class CudaBackend : public Backend {
   Device& device() const { return *device_; }
   /// A copy of a tensor in the device's memory.
   std::shared_ptr<DeviceMemory> upload(const Tensor& tensor, const std::string& holder) const;
+  /// Holds for plans made from now on.
+  void set_matmul_precision(MatmulPrecision precision) { precision_ = precision; }
+  MatmulPrecision matmul_precision() const { return precision_; }
 
  private:
   std::shared_ptr<Device> device_;
   std::string name_;
+  std::atomic<MatmulPrecision> precision_ = MatmulPrecision::highest;
   mutable std::mutex uploads_mutex_;
   mutable std::unique_ptr<CudaQueue> uploads_;  ///< made at the first use
 };
 
 /// For rows: the device that a query asks about.
 Device& device_of(const KernelQuery& query);
+/// For rows: how far products of f32 may round there.
+MatmulPrecision precision_of(const KernelQuery& query);
+/// "f32 sums, no TF32", or what products of f32 are rounded to.
+std::string precision_text(MatmulPrecision precision);
 /// For rows: an embedded kernel text ("softmax.cu") compiled with options for that device.
 std::shared_ptr<const Program> program_of(const KernelQuery& query, std::string_view name,
                                           std::vector<std::string> options = {});

@@ -114,6 +114,7 @@ void Device::make_pool() {
 Device::~Device() {
   if (!context_) return;
   driver().ctx_set_current(context_);
+  if (cudnn_.handle) tables_.cudnn.api.destroy(cudnn_.handle);
   if (cublaslt_) tables_.cublaslt.api.destroy(cublaslt_);
   if (pool_) driver().mem_pool_destroy(pool_);
   driver().device_primary_ctx_release(handle_);
@@ -134,6 +135,16 @@ BlasHandle Device::cublaslt() {
   }
   cublaslt_asked_ = true;
   return cublaslt_;
+}
+
+DnnLibrary* Device::cudnn() {
+  const std::lock_guard lock(program_mutex_);
+  if (!cudnn_asked_ && tables_.cudnn.report.usable()) {
+    enter();
+    if (tables_.cudnn.api.create(&cudnn_.handle) != DnnStatus::success) cudnn_.handle = nullptr;
+  }
+  cudnn_asked_ = true;
+  return cudnn_.handle ? &cudnn_ : nullptr;
 }
 
 std::shared_ptr<const Program> Device::program(const ProgramText& text) {

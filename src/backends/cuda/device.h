@@ -23,6 +23,12 @@ struct DeviceInfo {
   bool hardware = true;
 };
 
+/// A handle of cuDNN's, which one thread uses at a time.
+struct DnnLibrary {
+  DnnHandle handle = nullptr;
+  std::mutex mutex;
+};
+
 /// One device of this process: its context, its memory pool with a list of who holds what, and the
 /// programs loaded on it. Any thread may call.
 class Device : public std::enable_shared_from_this<Device> {
@@ -41,6 +47,8 @@ class Device : public std::enable_shared_from_this<Device> {
 
   /// cuBLASLt for this device; null when it is of no use.
   BlasHandle cublaslt();
+  /// cuDNN for this device; null when it is of no use.
+  DnnLibrary* cudnn();
 
   /// The program compiled for this device, from memory or disk when it was compiled before.
   /// Throws `internal` with the compiler's log when it does not compile.
@@ -72,7 +80,8 @@ class Device : public std::enable_shared_from_this<Device> {
   DriverContext context_ = nullptr;
   DriverPool pool_ = nullptr;
   BlasHandle cublaslt_ = nullptr;
-  bool cublaslt_asked_ = false;
+  bool cublaslt_asked_ = false, cudnn_asked_ = false;
+  DnnLibrary cudnn_;
   DeviceInfo info_;
   mutable std::mutex memory_mutex_, program_mutex_;
   std::map<DevicePointer, Held> held_;

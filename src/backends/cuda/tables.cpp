@@ -12,6 +12,7 @@ const Tables& system_tables() {
     if (out.driver.report.usable()) out.driver.api.driver_get_version(&version);
     out.nvrtc = load_nvrtc(version);
     out.cublaslt = load_cublaslt(version);
+    out.cudnn = load_cudnn(version);
     return out;
   }();
   return tables;
@@ -25,6 +26,7 @@ const Tables& emulated_tables() {
     out.nvrtc.api = emulated::nvrtc_api();
     out.nvrtc.report = {"NVRTC", "built in", "g++", {}, {}};
     out.cublaslt.report = {"cuBLASLt", {}, {}, "is not emulated", {}};
+    out.cudnn.report = {"cuDNN", {}, {}, "is not emulated", {}};
     out.hardware = false;
     return out;
   }();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/cuda/api/cublaslt.h"
+#include "backends/cuda/api/cudnn.h"
 #include "backends/cuda/api/driver.h"
 #include "backends/cuda/api/nvrtc.h"
 
@@ -10,7 +11,9 @@ namespace dais::cuda {
 struct Tables {
   Loaded<DriverApi> driver;
   Loaded<NvrtcApi> nvrtc;
-  Loaded<CublasLtApi> cublaslt;  ///< may be of no use: there are kernels for what it does
+  /// May be of no use: there are kernels for what they do.
+  Loaded<CublasLtApi> cublaslt;
+  Loaded<CudnnApi> cudnn;
   bool hardware = true;
 };
 

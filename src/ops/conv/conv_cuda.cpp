@@ -1,6 +1,7 @@
 // Convolutions, their gradients and transposed convolutions as products whose columns are computed,
 // never stored (product.cu).
 #include "ops/conv/conv.h"
+#include "ops/conv/library_cuda.h"
 #include "ops/conv_transpose/conv_transpose.h"
 #include "ops/fused/fused.h"
 #include "ops/matmul/byte_cuda.h"
@@ -201,6 +202,16 @@ std::unique_ptr<Kernel> prepare_byte_conv(const KernelQuery& query) {
                        bytes_of(query.node));
 }
 
+std::unique_ptr<Kernel> prepare_conv_by_library(const KernelQuery& query) {
+  return prepare_library_conv(query, prepare<Conv>(query));
+}
+
+/// cuDNN's rows take what the own ones take, which stand in where it has no engine.
+Verdict accepts_conv_by_library(const KernelQuery& query) {
+  if (const Verdict library = accepts_library_conv(query); !library) return library;
+  return accepts<Conv>(query);
+}
+
 template <typename Struct>
 void add_row(Kernels& kernels, const char* name, const Op& op) {
   kernels.add({.name = name, .op = &op, .accepts = accepts<Struct>, .prepare = prepare<Struct>});
@@ -211,6 +222,12 @@ void add_row(Kernels& kernels, const char* name, const Op& op) {
 namespace ops {
 
 void register_conv_cuda(Kernels& kernels) {
+  for (const Op* op : {&Conv::op, &Fused::op})
+    kernels.add({.name = "conv/cudnn",
+                 .op = op,
+                 .accepts = accepts_conv_by_library,
+                 .prepare = prepare_conv_by_library,
+                 .priority = 1});
   add_row<Conv>(kernels, "conv/cuda", Conv::op);
   add_row<Conv>(kernels, "conv/cuda", Fused::op);
   add_row<ConvTranspose>(kernels, "conv_transpose/cuda", ConvTranspose::op);

@@ -100,6 +100,7 @@ struct Made {
   cuda::BlasHandle handle = nullptr;
   Plain plain;
   cuda::DataKind kind = cuda::DataKind::f32;
+  MatmulPrecision precision = MatmulPrecision::highest;  ///< of f32
   ProductSource a, b, bias;
   std::unique_ptr<Kernel> own;  ///< for sizes that the library refuses
 };
@@ -117,6 +118,14 @@ struct Described {
       if (layout) api.layout_destroy(layout);
   }
 };
+
+cuda::BlasCompute compute_of(MatmulPrecision precision) {
+  switch (precision) {
+    case MatmulPrecision::high: return cuda::BlasCompute::f32_fast_tf32;
+    case MatmulPrecision::medium: return cuda::BlasCompute::f32_fast_bf16;
+    default: return cuda::BlasCompute::f32;
+  }
+}
 
 class BoundLibrary : public BoundKernel {
  public:
@@ -172,7 +181,7 @@ class LibraryKernel : public Kernel {
     if (!described || !choose(*described, choice)) return made_->own->bind(sizes);
     return std::make_unique<BoundLibrary>(made_, std::move(described), choice);
   }
-  std::string detail() const override { return "f32 sums, no TF32"; }
+  std::string detail() const override { return cuda::precision_text(made_->precision); }
 
  private:
   /// Rows of all batches are one matrix when B is one; else the batches step together.
@@ -187,7 +196,7 @@ class LibraryKernel : public Kernel {
     int64_t rows = plain.trans_a ? a[ra - 1] : a[ra - 2];
     const int64_t batches = one ? 1 : b.elements(0, rb - 2);
     if (one) rows = a.elements() / depth;
-    bool fine = api.desc_create(&out->desc, cuda::BlasCompute::f32, cuda::DataKind::f32) ==
+    bool fine = api.desc_create(&out->desc, compute_of(made_->precision), cuda::DataKind::f32) ==
                 BlasStatus::success;
     const auto layout = [&](cuda::MatrixLayout& to, int64_t across, int64_t down, bool turned) {
       // A row-major matrix of `down` x `across` is column-major turned.
@@ -267,6 +276,7 @@ std::unique_ptr<Kernel> prepare_library_product(const KernelQuery& query) {
   const Node& product = product_of(query.node);
   made->plain = *plain_of(query.node);
   made->kind = *kind_of(product.outs[0]->type.dtype);
+  if (made->kind == cuda::DataKind::f32) made->precision = cuda::precision_of(query);
   made->a = product_source(query, product.in[0]);
   made->b = product_source(query, product.in[1]);
   if (made->plain.bias) made->bias = product_source(query, made->plain.bias);

@@ -31,7 +31,7 @@ enum class DataKind : int {
   f8e5m2 = 29
 };
 
-enum class BlasCompute : int { f32 = 68, f32_fast_tf32 = 77, i32 = 72 };
+enum class BlasCompute : int { f32 = 68, f32_fast_bf16 = 75, f32_fast_tf32 = 77, i32 = 72 };
 
 enum class MatmulAttribute : int {
   transpose_a = 3,  ///< int32_t 0 or 1

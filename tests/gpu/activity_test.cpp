@@ -1,0 +1,166 @@
+// What CUPTI records, from a library of the tests: read by its layout, put on our clock, and summed
+// up into what the device did and why it was idle.
+#include "backends/cuda/activity.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/span.h"
+
+namespace dais::cuda {
+namespace {
+
+constexpr size_t kRecordBytes = 216;  // the largest
+
+/// The library's side: what it will deliver, and how it was used.
+struct Fake {
+  std::vector<uint8_t> records;
+  CuptiRequest request = nullptr;
+  CuptiComplete complete = nullptr;
+  std::vector<CuptiKind> enabled;
+  CuptiResult of_enable = CuptiResult::success;
+};
+Fake fake;
+
+template <typename T>
+void put(size_t record, size_t byte, T value) {
+  std::memcpy(fake.records.data() + record * kRecordBytes + byte, &value, sizeof value);
+}
+
+size_t add(CuptiKind kind, const CuptiLayout& layout, uint64_t start, uint64_t end,
+           uint32_t stream) {
+  const size_t record = fake.records.size() / kRecordBytes;
+  fake.records.resize(fake.records.size() + kRecordBytes, 0xEE);
+  put(record, 0, kind);
+  put(record, layout.start, start);
+  put(record, layout.end, end);
+  put(record, layout.stream, stream);
+  return record;
+}
+
+CuptiApi table() {
+  CuptiApi api = {};
+  api.get_result_string = [](CuptiResult, const char** text) {
+    *text = "a refusal of the tests";
+    return CuptiResult::success;
+  };
+  api.get_timestamp = [](uint64_t* nanoseconds) {
+    *nanoseconds = 1'000'000'000;
+    return CuptiResult::success;
+  };
+  api.enable = [](CuptiKind kind) {
+    fake.enabled.push_back(kind);
+    return fake.of_enable;
+  };
+  api.disable = [](CuptiKind kind) {
+    std::erase(fake.enabled, kind);
+    return CuptiResult::success;
+  };
+  api.register_callbacks = [](CuptiRequest request, CuptiComplete complete) {
+    fake.request = request;
+    fake.complete = complete;
+    return CuptiResult::success;
+  };
+  api.flush_all = [](uint32_t) {
+    uint8_t* buffer = nullptr;
+    size_t bytes = 0, most = 0;
+    fake.request(&buffer, &bytes, &most);
+    EXPECT_LE(fake.records.size(), bytes);
+    std::memcpy(buffer, fake.records.data(), fake.records.size());
+    fake.complete(nullptr, 0, buffer, bytes, fake.records.size());
+    return CuptiResult::success;
+  };
+  api.next_record = [](uint8_t* buffer, size_t valid, void** record) {
+    auto* at = static_cast<uint8_t*>(*record);
+    at = at ? at + kRecordBytes : buffer;
+    if (at + kRecordBytes > buffer + valid) return CuptiResult::max_limit_reached;
+    *record = at;
+    return CuptiResult::success;
+  };
+  return api;
+}
+
+class Activities : public testing::Test {
+ protected:
+  void SetUp() override { fake = {}; }
+  const CuptiApi api_ = table();
+};
+
+TEST_F(Activities, AreReadAndPutOnOurClock) {
+  static const char* const name = "softmax_rows";
+  // Seconds 1.001 to 1.003 of the library's clock, which reads 1 when recording begins.
+  put(add(CuptiKind::concurrent_kernel, kCuptiKernel, 1'001'000'000, 1'003'000'000, 7),
+      kCuptiKernelName, name);
+  const size_t copy = add(CuptiKind::copy, kCuptiMemory, 1'000'500'000, 1'001'500'000, 7);
+  put(copy, kCuptiCopyKind, uint8_t{1});
+  put(copy, kCuptiBytes, uint64_t{4096});
+  const size_t back = add(CuptiKind::copy, kCuptiMemory, 1'004'000'000, 1'005'000'000, 7);
+  put(back, kCuptiCopyKind, uint8_t{2});
+  put(back, kCuptiBytes, uint64_t{100});
+  add(CuptiKind::synchronization, kCuptiSynchronization, 1'002'000'000, 1'006'000'000, 7);
+  add(static_cast<CuptiKind>(99), kCuptiKernel, 0, 0, 0);  // of no interest
+
+  const double before = steady_seconds();
+  ActivityRecorder recorder(api_);
+  EXPECT_EQ(fake.enabled.size(), 4u);
+  const auto found = recorder.stop();
+  const double after = steady_seconds();
+  EXPECT_TRUE(fake.enabled.empty());
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].kind, Activity::Kind::to_device);
+  EXPECT_EQ(found[0].bytes, 4096u);
+  EXPECT_EQ(found[1].name, "softmax_rows");
+  EXPECT_EQ(found[1].stream, 7u);
+  EXPECT_GE(found[1].start, before + 0.001 - 1e-6);
+  EXPECT_LE(found[1].start, after + 0.001 + 1e-6);
+  EXPECT_NEAR(found[1].seconds, 0.002, 1e-9);
+
+  const double zero = found[1].start - 0.001;  // the library's second 1
+  const DeviceUse use = device_use(found, zero, zero + 0.010);
+  EXPECT_NEAR(use.kernels, 0.002, 1e-7);
+  EXPECT_NEAR(use.copies, 0.0015, 1e-7);        // 0.5 ms before the kernel, 1 ms behind it
+  EXPECT_NEAR(use.synchronising, 0.002, 1e-7);  // 3 to 4 ms and 5 to 6 ms
+  EXPECT_NEAR(use.nothing_queued, 0.0045, 1e-7);
+  EXPECT_NEAR(use.kernels + use.copies + use.synchronising + use.nothing_queued, use.seconds, 1e-9);
+  EXPECT_EQ(use.to_device_bytes, 4096);
+  EXPECT_EQ(use.from_device_bytes, 100);
+}
+
+TEST_F(Activities, OverlappingKernelsCountOnce) {
+  std::vector<Activity> list(2);
+  list[0].start = 1;
+  list[0].seconds = 3;
+  list[1].start = 2;
+  list[1].seconds = 4;
+  EXPECT_DOUBLE_EQ(device_use(list, 0, 10).kernels, 5);
+  EXPECT_DOUBLE_EQ(device_use(list, 3, 5).kernels, 2);
+}
+
+TEST_F(Activities, MissingRightsAreAnErrorWithARemedy) {
+  fake.of_enable = CuptiResult::insufficient_privileges;
+  try {
+    ActivityRecorder recorder(api_);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unavailable);
+    EXPECT_NE(error.remedy().find("NVreg_RestrictProfilingToAdminUsers"), std::string::npos);
+  }
+  // Nothing is left behind: another one can begin.
+  fake.of_enable = CuptiResult::success;
+  ActivityRecorder recorder(api_);
+  EXPECT_THROW(ActivityRecorder{api_}, Error);
+}
+
+/// The installed library is opened and told apart by its version, with and without a driver.
+TEST_F(Activities, InstalledLibrary) {
+  const auto library = load_cupti(0);
+  if (!library.report.usable()) GTEST_SKIP() << library.report.problem;
+  EXPECT_FALSE(library.report.version.empty());
+  EXPECT_FALSE(load_cupti(11000).report.usable());
+}
+
+}  // namespace
+}  // namespace dais::cuda
