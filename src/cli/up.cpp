@@ -24,6 +24,7 @@ struct Arguments {
   double cpus = 0;
   std::string memory;
   double log_limit_mib = 64;
+  int64_t processes = 4096;
   std::string nvml = "libnvidia-ml.so.1";
   std::string executor = "local", partition;
   bool as_daemon = false, json = false;
@@ -91,6 +92,7 @@ void up(const Arguments& arguments) {
   jobs::Controller::Options options{folder, host, jobs::policy_named(arguments.policy),
                                     jobs::steady_now_s};
   options.log_limit_bytes = arguments.log_limit_mib * (1 << 20);
+  options.processes_per_task = arguments.processes;
   options.nvml = slurm ? "" : arguments.nvml;
   options.own_users = geteuid() == 0 && !arguments.as_daemon && !slurm;
   if (slurm) options.slurm = {arguments.partition};
@@ -132,6 +134,11 @@ void add_up(Program& program) {
   command->add_option("--cpus", arguments->cpus, "CPUs to give out; all otherwise");
   command->add_option("--memory", arguments->memory, "Memory to give out, such as 24GiB");
   command->add_option("--log-limit", arguments->log_limit_mib, "MiB of a log before it is rotated")
+      ->capture_default_str();
+  command
+      ->add_option("--processes", arguments->processes,
+                   "Processes and threads that a task may have; 0: any number")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--nvml", arguments->nvml, "Library that measures the GPUs; empty measures none")

@@ -51,7 +51,7 @@ bool usable(const fs::path& folder) {
 }  // namespace
 
 ControlGroups::ControlGroups(std::string name, fs::path mount) : name_(std::move(name)) {
-  for (const char* wall : {"cpu", "memory", "devices"}) find(wall, mount);
+  for (const char* wall : {"cpu", "memory", "pids", "devices"}) find(wall, mount);
   // Only version 2 can kill a whole group at once. Beside groups of version 1 it is left out: to
   // join a group delays a start by 6 to 10 ms, and the shim kills what an attempt leaves behind.
   const bool first_version = !controllers_.empty() && controllers_[0].version == 1;
@@ -106,6 +106,9 @@ void ControlGroups::limit(const Controller& controller, const fs::path& folder,
     write_text(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), bytes);
     if (!v2) write_text(folder / "memory.memsw.limit_in_bytes", bytes);
     if (v2) write_text(folder / "memory.swap.max", "0");
+  }
+  if (controller.wall == "pids" && limits.processes > 0) {
+    write_text(folder / "pids.max", std::to_string(limits.processes));
   }
   if (controller.wall == "devices") {
     for (const std::string& device : limits.denied_devices) {
@@ -170,6 +173,8 @@ GroupReport ControlGroups::report(const std::string& attempt) const {
           read_number(folder / (v2 ? "memory.peak" : "memory.max_usage_in_bytes"));
       report.memory_kills =
           read_field(folder / (v2 ? "memory.events" : "memory.oom_control"), "oom_kill");
+    } else if (controller.wall == "pids") {
+      report.processes_refused = read_field(folder / "pids.events", "max");
     } else if (controller.wall == "cpu") {
       const auto used = v2 ? read_field(folder / "cpu.stat", "usage_usec")
                            : read_number(folder / "cpuacct.usage");

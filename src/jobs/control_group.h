@@ -12,6 +12,7 @@ struct GroupLimits {
   int64_t cpu_milli = 0;                         ///< 0: none
   int64_t memory_mib = 0;                        ///< 0: none
   std::vector<std::string> denied_devices = {};  ///< such as "c 195:1"
+  int64_t processes = 0;                         ///< threads count too; 0: none
 };
 
 /// What a group tells of its past.
@@ -19,6 +20,7 @@ struct GroupReport {
   std::optional<int64_t> memory_peak_bytes;
   std::optional<int64_t> memory_kills;  ///< processes killed for want of memory
   std::optional<double> cpu_s;
+  std::optional<int64_t> processes_refused;  ///< times that its limit of processes held one up
 };
 
 /// The control groups of attempts, under one folder of the file systems that the machine mounts;
@@ -29,7 +31,7 @@ class ControlGroups {
   /// `mount` is where control groups are mounted, `name` the folder of this daemon in them.
   explicit ControlGroups(std::string name, std::filesystem::path mount = "/sys/fs/cgroup");
 
-  /// Which walls hold: "cpu", "memory", "devices" (version 1 only), "kill".
+  /// Which walls hold: "cpu", "memory", "pids", "devices" (version 1 only), "kill".
   std::vector<std::string> walls() const;
   bool holds(const std::string& wall) const;
   /// Why a wall is missing; one line each.

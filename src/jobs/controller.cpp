@@ -40,7 +40,7 @@ std::unique_ptr<Executor> make_executor(const Controller::Options& options, cons
   if (options.slurm) {
     return std::make_unique<SlurmExecutor>(options.folder, *options.slurm, store.identity());
   }
-  return std::make_unique<Runner>(options.folder, options.own_users);
+  return std::make_unique<Runner>(options.folder, options.own_users, options.processes_per_task);
 }
 
 [[noreturn]] void refuse(const std::vector<std::string>& problems, const std::string& where) {
@@ -144,7 +144,7 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
   }
 }
 
-std::vector<int64_t> Controller::submit(const std::vector<Submission>& submissions) {
+std::vector<int64_t> Controller::submit(std::vector<Submission> submissions) {
   now_s_ = options_.clock();
   std::vector<std::string> problems;
   for (const Submission& submission : submissions) check(submission.request, problems);
@@ -154,8 +154,11 @@ std::vector<int64_t> Controller::submit(const std::vector<Submission>& submissio
     refuse(problems, "submit");
   }
   std::vector<Store::Submission> rows;
+  const std::string group =
+      std::to_string(static_cast<int64_t>(now_s_ * 1e6)) + "-" + std::to_string(getpid());
   for (size_t i = 0; i < submissions.size(); ++i) {
-    const JobRequest& request = submissions[i].request;
+    JobRequest& request = submissions[i].request;
+    if (request.search.first_step > 0) request.search.group = group;
     std::string key = submissions[i].key;
     if (key.empty()) {
       key = "auto-" + std::to_string(static_cast<int64_t>(now_s_ * 1e6)) + "-" +

@@ -14,6 +14,7 @@
 #include "jobs/executor.h"
 #include "jobs/journal.h"
 #include "jobs/meter.h"
+#include "jobs/search.h"
 #include "jobs/slurm_executor.h"
 #include "jobs/store.h"
 
@@ -59,6 +60,7 @@ class Controller {
     /// Jobs run as who submitted them, who must be a user of this machine; needs root. Otherwise
     /// as the user of the daemon.
     bool own_users = false;
+    int64_t processes_per_task = 4096;  ///< an attempt may have so many, threads among them
     /// Jobs run through Slurm, on its nodes.
     std::optional<SlurmExecutor::Options> slurm = {};
   };
@@ -73,7 +75,7 @@ class Controller {
   };
   /// Ids in order; durable when it returns. All or none.
   /// Throws invalid_argument or not_found listing every problem, exhausted on a full disk.
-  std::vector<int64_t> submit(const std::vector<Submission>& submissions);
+  std::vector<int64_t> submit(std::vector<Submission> submissions);
 
   /// Each throws not_found for an unknown job and invalid_argument for one that has ended.
   void cancel(int64_t job, const std::string& by);
@@ -115,6 +117,7 @@ class Controller {
     double deadline_s = std::numeric_limits<double>::infinity();  // of the grace or time limit
     std::optional<AttemptOutcome> failure;                        // of the task that ended a gang
     bool handed_over = false;                                     // and not seen running yet
+    int64_t log_read = 0;  // bytes of the first task's log that were searched for reports
     Afterwards afterwards = Afterwards::nothing;
     std::string stop_reason;
     std::vector<int> watched;         // one descriptor a process
@@ -147,6 +150,9 @@ class Controller {
   void notify(const Entry& entry) const;
   void mind_deadlines();
   void mind_hosts();
+  void mind_searches();
+  void mind_search(Entry& entry);
+  void compare(Entry& entry, const Report& report);
   void take_back(HostId host);
   void mind_logs();
   void mind_devices();
@@ -175,7 +181,7 @@ class Controller {
   std::set<int64_t> active_;  // those with an attempt
   std::vector<int> awaited_;
   bool changed_ = true;  // since the last decision
-  double logs_minded_s_ = 0;
+  double logs_minded_s_ = 0, searches_minded_s_ = 0;
   devices::Watch watch_;
   Meter meter_;
   int64_t reading_ = 0;  // the last one that was added up

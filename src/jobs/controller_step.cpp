@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/span.h"
@@ -21,6 +22,8 @@ constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double shim_poll_s = 0.001;  // between the end of a process and that of its shim
 constexpr double logs_every_s = 2;
 constexpr double devices_every_s = 1;
+constexpr double searches_every_s = 0.5;
+constexpr int64_t most_log_look = 4 << 20;
 // A job that could not start for want of space, processes or descriptors is tried again after this.
 constexpr double exhausted_wait_s = 2;
 // One that was lost without fault of its own, so that what lost it may come to rest.
@@ -53,6 +56,9 @@ std::string failure_text(const AttemptOutcome& outcome, const JobRequest& reques
            ")";
   } else {
     text = "exit code " + std::to_string(outcome.exit_code);
+  }
+  if (outcome.groups.processes_refused.value_or(0) > 0) {
+    text += "; it reached its limit of processes";
   }
   if (request.tasks > 1 && outcome.failed_task >= 0) {
     text += " of task " + std::to_string(outcome.failed_task);
@@ -226,6 +232,59 @@ void Controller::mind_logs() {
   }
 }
 
+// ---- Searches
+
+void Controller::mind_searches() {
+  if (now_s_ - searches_minded_s_ < searches_every_s) return;
+  searches_minded_s_ = now_s_;
+  const std::vector<int64_t> active(active_.begin(), active_.end());
+  for (const int64_t id : active) {
+    Entry& entry = open_.at(id);
+    if (entry.request.search.first_step > 0 && entry.row.phase == Phase::running) {
+      mind_search(entry);
+    }
+  }
+}
+
+// Reads what its first task printed since the last look.
+void Controller::mind_search(Entry& entry) {
+  std::ifstream log(executor_->log(attempt_of(entry), 0), std::ios::binary | std::ios::ate);
+  const auto size = static_cast<int64_t>(log.tellg());
+  if (size < entry.log_read) entry.log_read = 0;  // it was rotated
+  std::string text(
+      static_cast<size_t>(std::clamp<int64_t>(size - entry.log_read, 0, most_log_look)), '\0');
+  log.seekg(entry.log_read);
+  if (text.empty() || !log.read(text.data(), static_cast<std::streamsize>(text.size()))) return;
+  size_t read = 0;
+  const std::vector<Report> reports = reports_in(text, read);
+  // A line without an end, as long as a look, is passed over.
+  entry.log_read += static_cast<int64_t>(read > 0                       ? read
+                                         : text.size() == most_log_look ? text.size()
+                                                                        : 0);
+  for (const Report& report : reports) {
+    if (entry.row.phase == Phase::running) compare(entry, report);
+  }
+}
+
+void Controller::compare(Entry& entry, const Report& report) {
+  const Search& search = entry.request.search;
+  const int64_t rung =
+      rung_after(store_.last_rung(search.group, entry.row.id), search.first_step, search.factor);
+  if (report.step < rung) return;
+  try {
+    store_.add_rung(search.group, rung, entry.row.id, report.value);
+  } catch (const Error& error) {
+    if (error.code() != Code::exhausted) throw;
+    return;
+  }
+  const std::vector<double> values = store_.rung(search.group, rung);
+  if (!stops_at_rung(values, report.value, search.factor, search.larger)) return;
+  // Its reason begins like that of any cancellation: a controller that takes up must see one.
+  stop_attempt(entry, Afterwards::cancel,
+               "cancelled by its search: at step " + std::to_string(rung) +
+                   " it is not among the best of " + std::to_string(values.size()));
+}
+
 // Nodes that went away keep their jobs, as far as is known, and get no new ones.
 void Controller::mind_hosts() {
   const std::vector<bool> open = executor_->open_hosts();
@@ -331,6 +390,7 @@ void Controller::launch(Entry& entry) {
       executor_->start(attempt_of(entry), entry.request, entry.placement);
     }
     stand_by_s_ = now_s_ + stand_by_after_s;
+    entry.log_read = 0;
   } catch (const Error& error) {
     const bool later = error.code() == Code::exhausted;
     // A full disk is not the job's fault. A program that is not there now is not there in a second:
@@ -365,6 +425,7 @@ double Controller::step() {
   look_at_ends();
   mind_deadlines();
   mind_logs();
+  mind_searches();
   mind_devices();
   mind_hosts();
   enqueue_ready();
@@ -399,6 +460,9 @@ double Controller::step() {
     }
   }
   if (!active_.empty()) next = std::min({next, logs_every_s, executor_->look_every_s()});
+  const bool searches = std::ranges::any_of(
+      active_, [this](int64_t id) { return open_.at(id).request.search.first_step > 0; });
+  if (searches) next = std::min(next, searches_every_s);
   if (watch_.watching()) next = std::min(next, devices_every_s);
   return changed_ ? 0 : std::max(0.0, next);
 }

@@ -34,15 +34,27 @@ class ControllerTest : public testing::Test {
     fs::remove_all(folder_);
   }
 
-  void open(bool own_users = false) {
+  struct Options {
+    bool own_users = false;
+    int64_t processes = 4096;
+  };
+  void open(bool own_users = false) { open(Options{own_users, 4096}); }
+  void open(const Options& options) {
     Host host;
     host.name = "box";
     host.devices = 4;
     host.cpu_milli = 64'000;
     host.memory_mib = 65'536;
     controller_.reset();
-    controller_ = std::make_unique<Controller>(Controller::Options{
-        folder_, host, policy_named("default"), steady_now_s, 64 << 20, {}, 600, own_users});
+    controller_ = std::make_unique<Controller>(Controller::Options{folder_,
+                                                                   host,
+                                                                   policy_named("default"),
+                                                                   steady_now_s,
+                                                                   64 << 20,
+                                                                   {},
+                                                                   600,
+                                                                   options.own_users,
+                                                                   options.processes});
   }
 
   JobRequest script(const std::string& text, double gpus = 1) const {
@@ -107,6 +119,44 @@ TEST_F(ControllerTest, WhatFitsIsStartingWhenItIsAcknowledged) {
   controller_->cancel(first, "the test");
   ASSERT_TRUE(reaches(second, Phase::completed));
   EXPECT_EQ(text_of("runs"), "x\n");
+}
+
+TEST_F(ControllerTest, LosersOfASearchEndEarly) {
+  std::vector<Controller::Submission> trials;
+  for (int i = 0; i < 4; ++i) {
+    // All report 0.i at step 1, the best first; each goes on to step 3 when told to.
+    JobRequest trial =
+        script("sleep 0." + std::to_string(i) + "; echo dais-report 1 0." + std::to_string(i) +
+               "; until [ -e go ]; do sleep 0.05; done;" + " echo dais-report 3 0.1; sleep 1");
+    trial.search = {"", 1, 3, false};
+    trials.push_back({"", trial});
+  }
+  const std::vector<int64_t> jobs = controller_->submit(trials);
+  // Of the four that were compared at step 1, the best two may go on; the third stops when it is
+  // the third of three.
+  ASSERT_TRUE(run_until([&] { return ended(phase(jobs[2])) && ended(phase(jobs[3])); }));
+  EXPECT_EQ(phase(jobs[2]), Phase::cancelled);
+  EXPECT_NE(controller_->show(jobs[2])->row.outcome.find("cancelled by its search: at step 1"),
+            std::string::npos);
+  EXPECT_EQ(controller_->store().rung(controller_->show(jobs[0])->request.search.group, 1).size(),
+            4U);
+  std::ofstream(folder_ / "go") << "x";
+  ASSERT_TRUE(reaches(jobs[0], Phase::completed));
+}
+
+TEST_F(ControllerTest, AForkBombMeetsItsLimitAndNothingOfItIsLeft) {
+  const auto walls = controller_->executor().walls();
+  if (std::ranges::count(walls, "pids") == 0) GTEST_SKIP() << "no control group for processes";
+  Options options;
+  options.processes = 40;
+  open(options);
+  // Each process starts two more; those that cannot say so.
+  const int64_t job = submit(script("b() { sleep 1 & b & b & wait; }; b 2>/dev/null"));
+  ASSERT_TRUE(run_until([&] { return controller_->executor().members({job, 1}).size() >= 30; }));
+  EXPECT_LE(controller_->executor().members({job, 1}).size(), 40U);
+  controller_->cancel(job, "the test");
+  ASSERT_TRUE(reaches(job, Phase::cancelled));
+  EXPECT_TRUE(controller_->executor().members({job, 1}).empty());
 }
 
 TEST_F(ControllerTest, AFailureIsRetriedAndThenSaid) {

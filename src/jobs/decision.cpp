@@ -4,6 +4,7 @@
 
 #include "jobs/cycle.h"
 #include "jobs/forecast.h"
+#include "jobs/placement_text.h"
 
 namespace dais::jobs {
 namespace {
@@ -18,20 +19,6 @@ std::string amount(const Resources& need) {
   std::string text = gpus(need.gpu_milli) + (need.gpu_milli == whole_gpu ? " GPU" : " GPUs");
   if (need.cpu_milli > 0) text += ", " + gpus(need.cpu_milli) + " CPUs";
   if (need.memory_mib > 0) text += ", " + std::to_string(need.memory_mib) + " MiB";
-  return text;
-}
-
-std::string rough(double seconds) {
-  char text[32];
-  if (seconds < 120) {
-    std::snprintf(text, sizeof text, "%.0f s", seconds);
-  } else if (seconds < 2 * 3600) {
-    std::snprintf(text, sizeof text, "%.0f min", seconds / 60);
-  } else if (seconds < 2 * 86'400) {
-    std::snprintf(text, sizeof text, "%.1f h", seconds / 3600);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f days", seconds / 86'400);
-  }
   return text;
 }
 
@@ -90,7 +77,7 @@ Reason why(const Snapshot& snapshot, const Policy& policy, JobId id) {
   if (!waits_for_room) return reason;
   reason.expected_wait_s = expected_wait_s(snapshot, id);
   reason.text += reason.expected_wait_s
-                     ? "; expected to start in about " + rough(*reason.expected_wait_s) +
+                     ? "; expected to start in about " + duration_text(*reason.expected_wait_s, 0) +
                            ", if what runs lasts as long as such jobs did so far"
                      : "; more waits ahead of it than runs, so no start can be forecast";
   return reason;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <set>
 
 #include "base/error.h"
@@ -32,6 +35,7 @@ class Reader {
   void read_command(JobRequest& request, const YAML::Node& value);
   void read_environment(JobRequest& request, const YAML::Node& value);
   void read_amounts(JobRequest& request, const std::string& key, const YAML::Node& value);
+  void read_search(JobRequest& request, const YAML::Node& value);
   void read_key(JobRequest& request, const std::string& key, const YAML::Node& value);
 
   std::string name_, folder_;
@@ -43,7 +47,7 @@ const std::vector<std::string>& known_keys() {
       "name",        "project",     "priority", "command",    "shell",   "folder",
       "snapshot",    "environment", "tasks",    "gpus",       "cpus",    "memory",
       "preemptible", "grace",       "min_run",  "time_limit", "retries", "backoff",
-      "after",       "notify",      "array",    "sweep"};
+      "after",       "notify",      "array",    "sweep",      "search"};
   return keys;
 }
 
@@ -76,6 +80,26 @@ void Reader::read_environment(JobRequest& request, const YAML::Node& value) {
   }
 }
 
+void Reader::read_search(JobRequest& request, const YAML::Node& value) {
+  static const std::vector<std::string> keys = {"samples", "seed", "first", "factor", "better"};
+  if (!value.IsMap()) return problem(value, "search: give " + keys[0] + ": N and the like");
+  for (const auto& entry : value) {
+    const auto key = entry.first.as<std::string>();
+    if (std::ranges::count(keys, key)) continue;
+    const std::string near = nearest(key, keys);
+    problem(entry.first, "search: unknown key '" + key + "'" +
+                             (near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+  if (value["first"]) request.search.first_step = value["first"].as<int64_t>();
+  if (value["factor"]) request.search.factor = value["factor"].as<double>();
+  if (!value["better"]) return;
+  const auto better = value["better"].as<std::string>();
+  if (better != "smaller" && better != "larger") {
+    problem(value["better"], "search: better: use smaller or larger");
+  }
+  request.search.larger = better == "larger";
+}
+
 void Reader::read_amounts(JobRequest& request, const std::string& key, const YAML::Node& value) {
   const auto text = value.as<std::string>();
   if (key == "gpus") request.gpu_milli = parse_milli(text, key);
@@ -106,6 +130,7 @@ void Reader::read_key(JobRequest& request, const std::string& key, const YAML::N
   if (key == "preemptible") request.preemptible = value.as<bool>();
   if (key == "retries") request.retries = value.as<int>();
   if (key == "after") request.after = value.as<std::vector<int64_t>>();
+  if (key == "search") return read_search(request, value);
   if (key == "notify") request.notify = value.as<std::vector<std::string>>();
 }
 
@@ -188,6 +213,50 @@ std::vector<JobRequest> expand_array(Reader& reader, const YAML::Node& array,
   return out;
 }
 
+constexpr int most_digits = 6;  // of a number drawn from a range
+
+// One value of a parameter: one of a list, or of `{from: A, to: B}`, evenly or by its logarithm.
+std::string drawn(const YAML::Node& values, std::mt19937_64& random) {
+  if (values.IsSequence()) {
+    const auto all = values.as<std::vector<std::string>>();
+    if (all.empty()) throw Error(Code::invalid_argument, "sweep: an empty list");
+    return all[random() % all.size()];
+  }
+  const auto from = values["from"].as<double>(), to = values["to"].as<double>();
+  const bool by_logarithm = values["log"] && values["log"].as<bool>();
+  if (!(from < to) || (by_logarithm && from <= 0)) {
+    throw Error(Code::invalid_argument, "sweep: a range needs from below to", {},
+                "With log: true both above 0");
+  }
+  const double part = static_cast<double>(random() >> 11) * 0x1p-53;
+  const double value = by_logarithm ? from * std::pow(to / from, part) : from + (to - from) * part;
+  std::array<char, 40> text;
+  std::snprintf(text.data(), text.size(), "%.*g", most_digits, value);
+  return text.data();
+}
+
+// So many jobs with values drawn at random; the same seed gives the same.
+std::vector<JobRequest> draw_sweep(Reader& reader, const YAML::Node& sweep,
+                                   const YAML::Node& search, const JobRequest& request) {
+  std::vector<JobRequest> out;
+  reader.attempt(sweep, "sweep", [&] {
+    const int samples = search["samples"].as<int>();
+    if (!sweep.IsMap()) return reader.problem(sweep, "sweep: give parameter: values pairs");
+    if (samples < 1 || samples > most_jobs) {
+      return reader.problem(search, "search: samples: use 1 to " + std::to_string(most_jobs));
+    }
+    std::mt19937_64 random(search["seed"] ? search["seed"].as<uint64_t>() : 0);
+    for (int i = 0; i < samples; ++i) {
+      JobRequest one = request;
+      for (const auto& entry : sweep) {
+        one = with_parameter(one, entry.first.as<std::string>(), drawn(entry.second, random));
+      }
+      out.push_back(std::move(one));
+    }
+  });
+  return out;
+}
+
 // Every combination of the values of a sweep's parameters, the last one varying fastest.
 std::vector<JobRequest> expand_sweep(Reader& reader, const YAML::Node& sweep,
                                      const JobRequest& request) {
@@ -231,6 +300,10 @@ std::vector<JobRequest> read_job_file(const std::string& text, const std::string
   if (root["array"]) out = expand_array(reader, root["array"], request);
   if (root["sweep"] && root["array"]) {
     reader.problem(root["sweep"], "give either array or sweep");
+  } else if (root["sweep"] && root["search"] && root["search"]["samples"]) {
+    out = draw_sweep(reader, root["sweep"], root["search"], request);
+  } else if (root["search"] && !root["sweep"]) {
+    reader.problem(root["search"], "search: it needs a sweep");
   } else if (root["sweep"]) {
     out = expand_sweep(reader, root["sweep"], request);
   }

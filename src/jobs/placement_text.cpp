@@ -1,6 +1,8 @@
 #include "jobs/placement_text.h"
 
+#include <array>
 #include <charconv>
+#include <cstdio>
 
 #include "base/error.h"
 
@@ -37,6 +39,20 @@ Placement placement_from_text(std::string_view text) {
     out.push_back(slot);
   }
   return out;
+}
+
+std::string duration_text(double seconds, int digits) {
+  std::array<char, 64> text;
+  if (seconds < 120) {
+    std::snprintf(text.data(), text.size(), "%.*f s", digits, seconds);
+  } else if (seconds < 2 * 3600) {
+    std::snprintf(text.data(), text.size(), "%.*f min", digits, seconds / 60);
+  } else if (seconds < 2 * 86'400) {
+    std::snprintf(text.data(), text.size(), "%.1f h", seconds / 3600);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.1f days", seconds / 86'400);
+  }
+  return text.data();
 }
 
 }  // namespace dais::jobs

@@ -12,4 +12,7 @@ std::string placement_text(const Placement& placement);
 /// Throws invalid_argument. Empty text is an empty placement.
 Placement placement_from_text(std::string_view text);
 
+/// A time for people: "90.0 s", "12.3 min", with so many digits behind the point below two hours.
+std::string duration_text(double seconds, int digits);
+
 }  // namespace dais::jobs

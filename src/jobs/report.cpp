@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/markup.h"
+#include "jobs/placement_text.h"
 #include "jobs/simulator.h"
 
 namespace dais::jobs {
@@ -11,19 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string duration(double seconds) {
-  char text[48];
-  if (seconds < 120) {
-    std::snprintf(text, sizeof text, "%.1f s", seconds);
-  } else if (seconds < 2 * 3600) {
-    std::snprintf(text, sizeof text, "%.1f min", seconds / 60);
-  } else if (seconds < 2 * 86'400) {
-    std::snprintf(text, sizeof text, "%.1f h", seconds / 3600);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f days", seconds / 86'400);
-  }
-  return text;
-}
+std::string duration(double seconds) { return duration_text(seconds, 1); }
 
 template <typename... Values>
 void print(std::string& out, const char* format, Values... values) {

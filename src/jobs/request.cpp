@@ -75,6 +75,8 @@ void check_amounts(Problems& problems, const JobRequest& request) {
   within(request.time_limit_s, 0, 1e8, "time_limit: use 0 to 3 years");
   within(request.retries, 0, 1000, "retries: use 0 to 1000");
   within(request.backoff_s, 0, 86'400, "backoff: use 0 to 24 hours");
+  within(static_cast<double>(request.search.first_step), 0, 1e15, "search: first: use 1 or more");
+  within(request.search.factor, 1.5, 1000, "search: factor: use 1.5 to 1000");
   problems.check(request.after.size() <= 1000, "after: at most 1000 jobs");
 }
 
@@ -109,6 +111,12 @@ std::string to_json(const JobRequest& request) {
   json["backoff_s"] = request.backoff_s;
   json["after"] = request.after;
   json["notify"] = request.notify;
+  if (request.search.first_step > 0) {
+    json["search"] = {{"group", request.search.group},
+                      {"first_step", request.search.first_step},
+                      {"factor", request.search.factor},
+                      {"larger", request.search.larger}};
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -136,6 +144,13 @@ JobRequest request_from_json(std::string_view text) {
     json.at("backoff_s").get_to(request.backoff_s);
     json.at("after").get_to(request.after);
     json.at("notify").get_to(request.notify);
+    if (json.contains("search")) {
+      const Json& search = json.at("search");
+      search.at("group").get_to(request.search.group);
+      search.at("first_step").get_to(request.search.first_step);
+      search.at("factor").get_to(request.search.factor);
+      search.at("larger").get_to(request.search.larger);
+    }
   } catch (const Json::exception& problem) {
     throw Error(Code::invalid_argument, std::string("not a stored job: ") + problem.what());
   }

@@ -10,6 +10,16 @@
 
 namespace dais::jobs {
 
+/// How the jobs of one sweep compete: each reports a value by step, and at growing steps those that
+/// are not among the best end (search.h).
+struct Search {
+  std::string group;       ///< same for all jobs of a submission; set by the daemon
+  int64_t first_step = 0;  ///< of the first comparison; 0: none
+  double factor = 3;       ///< one in so many goes on; steps grow by it
+  bool larger = false;     ///< a larger value is better
+  bool operator==(const Search&) const = default;
+};
+
 /// What a user asks the scheduler to run. Times are in seconds.
 struct JobRequest {
   std::string name;
@@ -34,6 +44,7 @@ struct JobRequest {
   int retries = 0;             ///< how often a failed job starts again
   double backoff_s = 5;        ///< before the first retry; doubles each time, up to an hour
   std::vector<int64_t> after;  ///< jobs that must complete first; if one fails, this is cancelled
+  Search search;
   std::vector<std::string> notify;  ///< program run when the job ends: id and phase are added
 
   bool operator==(const JobRequest&) const = default;

@@ -71,6 +71,41 @@ TEST(JobFile, AnArrayAndASweepGiveManyJobs) {
   EXPECT_EQ(sweep[3].environment.at("DAIS_PARAM_lr"), "0.01");
 }
 
+TEST(JobFile, ASearchDrawsFromListsAndRanges) {
+  const std::string text =
+      "command: [train, '{lr}', '{width}']\n"
+      "sweep: {lr: {from: 1e-4, to: 1e-1, log: true}, width: [16, 32], p: {from: -1, to: 1}}\n"
+      "search: {samples: 400, seed: 5, first: 10, factor: 4, better: larger}\n";
+  const auto jobs = read_job_file(text, "job.yaml", "/tmp");
+  ASSERT_EQ(jobs.size(), 400U);
+  EXPECT_EQ(jobs, read_job_file(text, "job.yaml", "/tmp"));
+  int small = 0, narrow = 0;
+  double sum = 0;
+  for (const JobRequest& job : jobs) {
+    const double lr = std::stod(job.environment.at("DAIS_PARAM_lr"));
+    EXPECT_GE(lr, 1e-4);
+    EXPECT_LE(lr, 1e-1);
+    small += lr < 1e-2;
+    narrow += job.command[2] == "16";
+    sum += std::stod(job.environment.at("DAIS_PARAM_p"));
+  }
+  // Two of three decades, one of two, mean 0: within five standard deviations.
+  EXPECT_NEAR(small, 267, 47);
+  EXPECT_NEAR(narrow, 200, 50);
+  EXPECT_NEAR(sum / 400, 0, 0.15);
+  EXPECT_EQ(jobs[0].search, (Search{"", 10, 4, true}));
+  EXPECT_EQ(request_from_json(to_json(jobs[0])), jobs[0]);
+  for (const char* broken :
+       {"search: {samples: 3}\n", "sweep: {a: {from: 2, to: 1}}\nsearch: {samples: 3}\n",
+        "sweep: {a: {from: 0, to: 1, log: true}}\nsearch: {samples: 3}\n",
+        "sweep: {a: []}\nsearch: {samples: 3}\n", "sweep: {a: [1]}\nsearch: {smaples: 3}\n",
+        "sweep: {a: [1]}\nsearch: {samples: 0}\n", "sweep: {a: [1]}\nsearch: {better: best}\n",
+        "sweep: {a: [1]}\nsearch: {factor: 1}\n"}) {
+    EXPECT_THROW(read_job_file(std::string("command: [x]\n") + broken, "job.yaml", "/tmp"), Error)
+        << broken;
+  }
+}
+
 TEST(JobFile, HostileTextIsRefused) {
   EXPECT_NE(problem_of("{[").find("not YAML"), std::string::npos);
   EXPECT_NE(problem_of("- a\n- b\n").find("key: value"), std::string::npos);

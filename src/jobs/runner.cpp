@@ -80,9 +80,10 @@ std::string resolve_program(const std::string& program, const std::string& path)
               "Install it, or give its full path");
 }
 
-Runner::Runner(fs::path folder, bool own_users)
+Runner::Runner(fs::path folder, bool own_users, int64_t processes_per_task)
     : Executor(std::move(folder)),
       own_users_(own_users),
+      processes_per_task_(processes_per_task),
       // Two daemons of one machine must not share groups: the folder tells them apart.
       groups_("dais-" +
               std::to_string(std::hash<std::string>()(this->folder().string()) % 1'000'000)) {
@@ -139,7 +140,7 @@ std::optional<Runner::Ready> Runner::take_ready(const AttemptName& name,
 void Runner::start(const AttemptName& name, const JobRequest& request, const Placement& placement) {
   make_folder(attempt_folder(name));
   const GroupLimits limits{request.cpu_milli * request.tasks, request.memory_mib * request.tasks,
-                           other_devices(placement)};
+                           other_devices(placement), processes_per_task_ * request.tasks};
   std::optional<Span> span(std::in_place, "job", "groups");
   const std::optional<Ready> ready = take_ready(name, limits);
   const bool more = !ready || request.tasks > 1;

@@ -15,7 +15,8 @@ namespace dais::jobs {
 class Runner : public Executor {
  public:
   /// With `own_users`, jobs run as who submitted them.
-  explicit Runner(std::filesystem::path folder, bool own_users = false);
+  explicit Runner(std::filesystem::path folder, bool own_users = false,
+                  int64_t processes_per_task = 4096);
   ~Runner() override;
 
   std::string wall(const JobRequest& request) const override;
@@ -45,6 +46,7 @@ class Runner : public Executor {
                    int task, int port) const;
 
   bool own_users_;
+  int64_t processes_per_task_;
   ControlGroups groups_;
   std::deque<Ready> ready_;
   int next_ready_ = 0;

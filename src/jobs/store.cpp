@@ -44,6 +44,8 @@ constexpr std::array migrations = {
     " PRIMARY KEY (resolution_s, device, name, at_s)) WITHOUT ROWID;",
     "CREATE TABLE identity (value TEXT NOT NULL);"
     "INSERT INTO identity VALUES (lower(hex(randomblob(16))));",
+    "CREATE TABLE rung (search TEXT NOT NULL, step INTEGER NOT NULL, job INTEGER NOT NULL,"
+    " value REAL NOT NULL, PRIMARY KEY (search, step, job)) WITHOUT ROWID;",
 };
 
 constexpr std::array phases = {Phase::waiting,   Phase::starting, Phase::running,  Phase::stopping,
@@ -492,6 +494,26 @@ std::vector<UsageSum> Store::usage(const std::string& project, double from_s, do
                     select.maybe(9)});
   }
   return sums;
+}
+
+void Store::add_rung(const std::string& search, int64_t step, int64_t job, double value) {
+  Statement insert(*this,
+                   "INSERT OR IGNORE INTO rung (search, step, job, value) VALUES (?, ?, ?, ?)");
+  insert.bind(1, search).bind(2, step).bind(3, job).bind(4, value).step();
+}
+
+std::vector<double> Store::rung(const std::string& search, int64_t step) const {
+  Statement select(*this, "SELECT value FROM rung WHERE search = ? AND step = ?");
+  select.bind(1, search).bind(2, step);
+  std::vector<double> out;
+  while (select.step()) out.push_back(select.real(0));
+  return out;
+}
+
+int64_t Store::last_rung(const std::string& search, int64_t job) const {
+  Statement select(*this, "SELECT max(step) FROM rung WHERE search = ? AND job = ?");
+  select.bind(1, search).bind(2, job);
+  return select.step() ? select.integer(0) : 0;
 }
 
 void Store::add_metrics(const std::vector<MetricRow>& rows, int64_t now_s) {

@@ -164,6 +164,12 @@ class Store {
   void add_usage(const UsageRow& row);
   /// Of attempts that ended in [from_s, to_s), by project and day; of all projects when empty.
   std::vector<UsageSum> usage(const std::string& project, double from_s, double to_s) const;
+  /// Keeps what a job of a search reported at a step where its jobs are compared.
+  void add_rung(const std::string& search, int64_t step, int64_t job, double value);
+  /// What all of them reported there.
+  std::vector<double> rung(const std::string& search, int64_t step) const;
+  /// The last such step of one job; 0 before the first.
+  int64_t last_rung(const std::string& search, int64_t job) const;
   /// Keeps values at the fine resolution, makes coarse ones of those before, drops what is too old.
   void add_metrics(const std::vector<MetricRow>& rows, int64_t now_s);
   std::vector<MetricRow> metrics(int device, const std::string& name, int64_t resolution_s,
