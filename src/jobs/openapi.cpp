@@ -136,7 +136,7 @@ std::string_view openapi_text() {
         "min_run_s": {"type": "number", "minimum": 0, "maximum": 100000000},
         "time_limit_s": {"type": "number", "minimum": 0, "maximum": 100000000},
         "retries": {"type": "integer", "minimum": 0, "maximum": 1000},
-        "search": {"type": "object", "additionalProperties": false,
+        "search": {"type": "object",
           "required": ["group", "first_step", "factor", "larger"],
           "properties": {"group": {"type": "string", "maxLength": 64},
             "first_step": {"type": "integer", "minimum": 0, "maximum": 1000000000000000},
