@@ -16,7 +16,7 @@ port=$((21000 + $$ % 1000 * 10))
 
 stop_all() {
   local file pid
-  for file in "$work"/run/*.pid "$work"/dais.pid; do
+  for file in "$work"/run/*.pid; do
     [ -f "$file" ] || continue
     pid=$(cat "$file")
     # Only what this script started: its command line names the folder, or its own configuration.
@@ -29,9 +29,16 @@ stop_all() {
   rm -rf "$work"
 }
 trap 'stop_all 2>/dev/null' EXIT
+# start NAME COMMAND...: in the background; it dies with this script, however that ends.
+start() {
+  local name=$1
+  shift
+  setpriv --pdeathsig KILL "$@" >>"$work/log/$name.out" 2>&1 &
+  echo $! >"$work/run/$name.pid"
+}
 fail() {
   echo "slurm.sh: $*" >&2
-  tail -n 5 "$work"/log/*.log "$work"/dais.log >&2 || true
+  tail -n 5 "$work"/log/* >&2 || true
   "$dais" jobs --all >&2 || true
   squeue -t all -o '%i %j %T %r %N %k' >&2 || true
   sinfo -N -o '%N %T %E' >&2 || true
@@ -63,8 +70,8 @@ SlurmdUser=root
 SlurmctldPort=$port
 StateSaveLocation=$work/state
 SlurmdSpoolDir=$work/spool.%n
-SlurmctldPidFile=$work/run/slurmctld.pid
-SlurmdPidFile=$work/run/slurmd.%n.pid
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd.%n.pid
 SlurmctldLogFile=$work/log/slurmctld.log
 SlurmdLogFile=$work/log/slurmd.%n.log
 TmpFS=$work/tmp.%n
@@ -91,19 +98,17 @@ NodeName=n[1-4] Name=gpu Type=fake File=$work/gpu[0-1]
 CONF
 printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$work/cgroup.conf"
 export SLURM_CONF=$work/slurm.conf DAIS_HOME=$work/data DAIS_SLURM_TEST=$work
-munged --key-file="$work/munge.key" --socket="$work/run/munge.socket" --force \
-  --pid-file="$work/run/munged.pid" --log-file="$work/log/munged.log" --seed-file="$work/munge.seed" ||
-  fail "munged does not start"
-start_controller() { slurmctld "$@" || fail "slurmctld does not start"; }
-start_controller -c
-for node in n1 n2 n3 n4; do slurmd -N $node || fail "slurmd $node does not start"; done
+start munged munged --foreground --key-file="$work/munge.key" --socket="$work/run/munge.socket" --force \
+  --pid-file="$work/munged.pid" --log-file="$work/log/munged.log" --seed-file="$work/munge.seed"
+until_true 30 test -S "$work/run/munge.socket" || fail "munged does not start"
+start slurmctld slurmctld -D -c
+for node in n1 n2 n3 n4; do start slurmd.$node slurmd -D -N $node; done
 all_idle() { [ "$(sinfo -h -N -o %T | grep -c '^idle$')" = 4 ]; }
-until_true 20 all_idle || fail "the nodes do not come up"
+until_true 60 all_idle || fail "the nodes do not come up"
 
 start_dais() {
-  "$dais" up --executor slurm >>"$work/dais.log" 2>&1 &
-  echo $! >"$work/dais.pid"
-  until_true 10 "$dais" jobs >/dev/null || fail "dais up does not answer"
+  start dais "$dais" up --executor slurm
+  until_true 30 "$dais" jobs >/dev/null || fail "dais up does not answer"
 }
 start_dais
 phase_of() { "$dais" job show "$1" --json | sed 's/.*"phase":"\([a-z]*\)".*/\1/'; }
@@ -122,19 +127,18 @@ environment: {GREETING: "it's here"}
 shell: echo "\$RANK/\$WORLD_SIZE \$CUDA_VISIBLE_DEVICES \$GREETING" > \$WHERE.\$RANK; echo "\${SLURMD_NODENAME:-none} \$MASTER_ADDR \$TF_CONFIG" >> nodes.\$WHERE; echo said \$RANK
 JOB
 gang=$("$dais" submit -f "$work/gang.yaml" --env WHERE=slurm | number_of)
-wait_for "$gang" completed 20
+wait_for "$gang" completed 60
 [ "$(cut -d' ' -f1 "$work/out/nodes.slurm" | sort | paste -sd' ')" = "n1 n2 n3 n4" ] ||
   fail "the gang ran on $(cat "$work/out/nodes.slurm")"
 grep -q '"index":3' "$work/out/nodes.slurm" || grep -q '"index": *3' "$work/out/nodes.slurm" || fail "no TF_CONFIG"
 "$dais" logs "$gang" | grep -q '^said 0$' || fail "no log of the first task"
 mkdir "$work/local"
-DAIS_HOME=$work/local "$dais" up --gpus 8 --as-daemon --cpus 8 --memory 8GiB >"$work/local.log" 2>&1 &
-local_dais=$!
-until_true 10 env DAIS_HOME="$work/local" "$dais" jobs >/dev/null || fail "dais up does not answer"
+start local env DAIS_HOME="$work/local" "$dais" up --gpus 8 --as-daemon --cpus 8 --memory 8GiB
+until_true 30 env DAIS_HOME="$work/local" "$dais" jobs >/dev/null || fail "dais up does not answer"
 same=$(DAIS_HOME=$work/local "$dais" submit -f "$work/gang.yaml" --env WHERE=local | number_of)
 both_there() { [ "$(cat "$work"/out/local.? | wc -l)" = 4 ]; }
-until_true 20 both_there || fail "the same file did not run without Slurm"
-kill $local_dais && wait $local_dais || true
+until_true 60 both_there || fail "the same file did not run without Slurm"
+kill "$(cat "$work/run/local.pid")"
 for rank in 0 1 2 3; do
   [ "$(cut -d' ' -f1,3- "$work/out/slurm.$rank")" = "$(cut -d' ' -f1,3- "$work/out/local.$rank")" ] ||
     fail "rank $rank saw other things: $(cat "$work/out/slurm.$rank") and $(cat "$work/out/local.$rank")"
@@ -145,14 +149,14 @@ echo "gang of four nodes: job $gang; the same file without Slurm: job $same"
 # ---- Three tasks on nodes of two GPUs
 uneven=$("$dais" submit --tasks 3 --gpus 1 --memory 100MiB --folder "$work/out" -- \
   sh -c 'echo $SLURMD_NODENAME >uneven.$RANK' | number_of)
-wait_for "$uneven" completed 20
+wait_for "$uneven" completed 60
 [ "$(sort "$work"/out/uneven.? | uniq -c | awk '{ print $1 }' | sort | paste -sd' ')" = "1 2" ] ||
   fail "three tasks went to $(cat "$work"/out/uneven.?)"
 
 # ---- Failures are told
 bad=$("$dais" submit --tasks 2 --gpus 1 --memory 100MiB --folder "$work/out" -- \
   sh -c '[ $RANK = 1 ] && exit 7; sleep 30' | number_of)
-wait_for "$bad" failed 20
+wait_for "$bad" failed 60
 "$dais" job show "$bad" | grep -q 'exit code 7 of task 1' || fail "a failure was told as $("$dais" job show "$bad")"
 
 # ---- Preemption and resumption; the daemon is killed meanwhile
@@ -166,14 +170,14 @@ SH
 low=$("$dais" submit --name low --tasks 4 --gpus 2 --memory 100MiB --min-run 0.001s --grace 5s \
   --folder "$work/out" -- sh "$work/count.sh" | number_of)
 begun() { [ "$(cat "$work"/out/trace.? | grep -c '^begin 0$')" = 4 ]; }
-until_true 20 begun || fail "the low job did not begin: $("$dais" why "$low")"
-kill -9 "$(cat "$work/dais.pid")"
+until_true 60 begun || fail "the low job did not begin: $("$dais" why "$low")"
+kill -9 "$(cat "$work/run/dais.pid")"
 start_dais
 sleep 0.5
 high=$("$dais" submit --name high --priority 100 --tasks 4 --gpus 1 --memory 100MiB \
   --folder "$work/out" -- sh -c 'ls trace.* >/dev/null; sleep 0.3' | number_of)
-wait_for "$high" completed 30
-wait_for "$low" completed 30
+wait_for "$high" completed 60
+wait_for "$low" completed 60
 for rank in 0 1 2 3; do
   saved=$(awk '/^saved/ { print $2 }' "$work/out/trace.$rank")
   [ "${saved:-0}" -gt 0 ] || fail "rank $rank saved nothing: $(cat "$work/out/trace.$rank")"
@@ -189,15 +193,14 @@ for i in 1 2 3 4 5; do
     sh -c "echo x >>ran.$i; sleep 0.2" | number_of)")
 done
 known() { [ "$(squeue -h -t all -o '%j' | grep -cE "^dais-($(IFS='|'; echo "${ids[*]}"))$")" = 5 ]; }
-until_true 10 known || fail "Slurm did not get the jobs"
+until_true 30 known || fail "Slurm did not get the jobs"
 kill -9 "$(cat "$work/run/slurmctld.pid")"
 sleep 0.3
-rm -f "$work/run/slurmctld.pid"
-start_controller
+start slurmctld slurmctld -D
 left() { squeue -h -t all -o '%j' >"$work/left"; }
-until_true 10 left || fail "slurmctld does not come back"
+until_true 30 left || fail "slurmctld does not come back"
 lost=$((5 - $(grep -cE "^dais-($(IFS='|'; echo "${ids[*]}"))$" "$work/left" || true)))
-for id in "${ids[@]}"; do wait_for "$id" completed 40; done
+for id in "${ids[@]}"; do wait_for "$id" completed 60; done
 # One that had begun was ended by Slurm, which did not know it any more, and began again.
 for i in 1 2 3 4 5; do
   [ "$(wc -l <"$work/out/ran.$i")" -le 2 ] || fail "job ${ids[$((i - 1))]} ran $(wc -l <"$work/out/ran.$i") times"
