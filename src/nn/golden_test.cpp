@@ -41,7 +41,8 @@ TEST(GoldenCurves, BeginAtTheLossOfTheInitialWeights) {
 }
 
 TEST(GoldenCurves, HalveTheirLossInAHundredSteps) {
-  for (const char* name : {"mlp", "lenet5", "resnet18", "gpt-tiny", "lstm-lm", "deepspeech2"}) {
+  for (const char* name :
+       {"mlp", "lenet5", "resnet18", "resnet50", "gpt-tiny", "lstm-lm", "deepspeech2"}) {
     const nlohmann::json about = load(name);
     for (const auto& curve : about["curves"]) {
       const std::vector<double> losses = curve["losses"];

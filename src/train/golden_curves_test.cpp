@@ -67,8 +67,8 @@ TEST_P(GoldenCurves, AreThoseOfTheTrainer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, GoldenCurves,
-                         testing::Values("mlp", "lenet5", "resnet18", "gpt-tiny", "lstm-lm",
-                                         "deepspeech2"),
+                         testing::Values("mlp", "lenet5", "resnet18", "resnet50", "gpt-tiny",
+                                         "lstm-lm", "deepspeech2"),
                          [](const auto& about) {
                            std::string name = about.param;
                            std::erase(name, '-');

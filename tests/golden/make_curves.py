@@ -347,7 +347,7 @@ GOLDEN = {
                  lambda: ResNet(Basic, [2, 2, 2, 2], 8, 10, True)),
     "resnet50": (dict(settings={"input": "3x16x16", "width": "4", "classes": "10",
                                 "zero-residual": "true"},
-                      data="images", noise=0.25, batch=32, input=[3, 16, 16], classes=10,
+                      data="images", noise=0.1, batch=64, input=[3, 16, 16], classes=10,
                       curves=[sgd(0.002), adamw(2e-4)]),
                  lambda: ResNet(Bottleneck, [3, 4, 6, 3], 4, 10, True)),
     "gpt-tiny": (dict(settings={"vocab": "32", "context": "32", "width": "64", "layers": "2",
