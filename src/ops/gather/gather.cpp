@@ -147,11 +147,8 @@ std::vector<int64_t> tuple_offsets(const Call& c, const Tensor& indices, const S
   const Shape& shape = indices.shape();
   const size_t tuple =
       tuple_size(c, data.rank(), shape.rank(), batch_dims, shape.rank() == 0 ? -1 : shape.back());
-  int64_t batches = 1;
-  for (size_t i = 0; i < batch_dims; ++i) {
+  for (size_t i = 0; i < batch_dims; ++i)
     if (shape[i] != data[i]) c.fail("data and indices differ in their batch axes");
-    batches *= shape[i];
-  }
   const int64_t count = shape.elements(0, shape.rank() - 1);
   const int64_t per_batch = shape.elements(batch_dims, shape.rank() - 1);
   const int64_t batch_step = data.elements(batch_dims, data.rank());

@@ -51,7 +51,7 @@ class BoundReduce : public BoundKernel {
   Fault run(const Arguments& arguments) noexcept override {
     const auto* x = static_cast<const float*>(arguments.in[0]);
     auto* y = static_cast<float*>(arguments.out[0]);
-    const auto [outer, size, inner] = layout_;
+    const int64_t outer = layout_.outer, size = layout_.size, inner = layout_.inner;
     if (inner == 1) {
       parallel_for(outer, grain(size), [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i)

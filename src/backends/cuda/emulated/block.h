@@ -91,7 +91,7 @@ class Block {
   std::vector<unsigned> ready_;
   size_t ready_head_ = 0;
   unsigned running_ = 0, fresh_ = 0, done_ = 0, waiting_ = 0;
-  int barrier_count_ = 0, barrier_result_ = 0;
+  int barrier_count_ = 0;
   unsigned char* left_stack_ = nullptr;  ///< of a thread that ended: free once another runs
   void* main_ = nullptr;
   bool stopped_ = false;
