@@ -260,9 +260,9 @@ Verdict accepts_library_product(const KernelQuery& query) {
   if (!product.in[0]->type.ranked() || !product.in[1]->type.ranked())
     return no("a rank is unknown");
   const Dims &a = *product.in[0]->type.shape, &b = *product.in[1]->type.shape;
+  if (a.size() < 2 || b.size() < 2) return no("an operand is a vector");
   const bool batched = a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin());
-  if (a.size() < 2 || b.size() < 2 || (b.size() != 2 && !batched))
-    return no("batches repeat in an uneven way");
+  if (b.size() != 2 && !batched) return no("batches repeat in an uneven way");
   return accepts_matmul_cuda(query);
 }
 
