@@ -2,13 +2,13 @@
 // priority waits for the place of a low one that saves nothing, with the stages between. Usage:
 // start_bench [COUNT]. Under a real-time priority let it end at a fork (`chrt -R -r 1`): control
 // groups refuse such processes.
-#include <signal.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -27,8 +27,8 @@
 namespace {
 
 namespace fs = std::filesystem;
-using namespace dais;
-using namespace dais::jobs;
+using namespace dais;        // NOLINT(google-build-using-namespace)
+using namespace dais::jobs;  // NOLINT(google-build-using-namespace)
 
 constexpr double most_ms = 10'000;
 
