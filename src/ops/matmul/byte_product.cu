@@ -136,7 +136,14 @@ __device__ __forceinline__ int32 whole_row(const Problem& p, int64 z, int32 row)
 
 constexpr int kTile = 64, kWords = 16;
 
-extern "C" __global__ void __launch_bounds__(256, 3)
+// Blocks an SM that ptxas leaves registers for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int kBlocks = 2;  // three would leave a register too few
+#else
+constexpr int kBlocks = 3;
+#endif
+
+extern "C" __global__ void __launch_bounds__(256, kBlocks)
     byte_product(Problem p, Finish f, const A_TYPE* a, const B_TYPE* b, Y_TYPE* y) {
   __shared__ uint32 left[kWords][kTile + 4];
   __shared__ uint32 right[kWords][kTile + 4];

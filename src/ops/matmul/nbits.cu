@@ -35,7 +35,8 @@ __device__ __forceinline__ float zero_of(const Packed& p, const void* zeros, Siz
 }
 
 /// 256 threads; grid (columns / 8, rows / 8). `bias` may be null.
-extern "C" __global__ void __launch_bounds__(32 * kWarps)
+// Without a number of blocks, ptxas spills for sm_100 to fit more of them.
+extern "C" __global__ void __launch_bounds__(32 * kWarps, 1)
     nbits_product(const ELEMENT* __restrict__ a, const uint8* __restrict__ codes,
                   const ELEMENT* __restrict__ scales, const void* __restrict__ zeros,
                   const ELEMENT* __restrict__ bias, ELEMENT* __restrict__ y, Packed p) {

@@ -25,7 +25,8 @@ __device__ __forceinline__ float row_times(const ELEMENT* row, const float* vect
 /// GATES * HIDDEN, INPUT], r likewise by HIDDEN, b [directions, 2 * GATES * HIDDEN]; y [steps,
 /// directions, examples, HIDDEN], the rest [directions, examples, HIDDEN]. b, the first states and
 /// all outputs may be null. `backwards`: the first direction goes from the end.
-extern "C" __global__ void __launch_bounds__(256)
+// Without a number of blocks, ptxas spills for sm_100 to fit more of them.
+extern "C" __global__ void __launch_bounds__(256, 1)
     recurrent(const ELEMENT* __restrict__ x, const ELEMENT* __restrict__ w,
               const ELEMENT* __restrict__ r, const ELEMENT* __restrict__ b,
               const ELEMENT* __restrict__ first_h, const ELEMENT* __restrict__ first_c,
