@@ -235,9 +235,9 @@ std::vector<std::string> verify_shards(const fs::path& folder) {
   std::vector<std::string> wrong;
   try {
     for (const auto& shard : index.at("shards")) {
-      const std::string name = shard.at("file");
+      const std::string name = shard.at("file"), wanted = shard.at("sha256");
       const auto bytes = MappedFile::open(confined_path(folder, name));
-      if (hex(sha256(bytes->bytes())) != shard.at("sha256")) wrong.push_back(name);
+      if (hex(sha256(bytes->bytes())) != wanted) wrong.push_back(name);
     }
   } catch (const nlohmann::json::exception&) {
     throw Error(Code::invalid_argument, "not a readable index of shards",
