@@ -200,12 +200,7 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
   const bool cached = is_cached(query.node) || query.node.has(6);
   AttentionText text =
       attention_text(query.in_dtype(0), head_size(query), cached, DType::i64, tiles);
-  return cuda::make_text_kernel(query, {.text = "attention.cu",
-                                        .options = std::move(text.options),
-                                        .kernels = std::move(text.kernels),
-                                        .run = run<tiles>,
-                                        .scratch_bytes = scratch_bytes,
-                                        .takes = takes});
+  return make_attention(query, std::move(text), run<tiles>, scratch_bytes, takes);
 }
 
 }  // namespace

@@ -26,6 +26,18 @@ AttentionText attention_text(DType element, int64_t head, bool cached, DType ind
   return out;
 }
 
+std::unique_ptr<Kernel> make_attention(const KernelQuery& query, AttentionText text,
+                                       void (*run)(const cuda::RowCall&) noexcept,
+                                       size_t (*scratch_bytes)(const Node&, const Sizes&),
+                                       bool (*takes)(const Node&, const Sizes&)) {
+  return cuda::make_text_kernel(query, {.text = "attention.cu",
+                                        .options = std::move(text.options),
+                                        .kernels = std::move(text.kernels),
+                                        .run = run,
+                                        .scratch_bytes = scratch_bytes,
+                                        .takes = takes});
+}
+
 Verdict accepts_attention_tiles(const KernelQuery& query, int64_t head) {
   if (query.in_dtype(0) == DType::f32) return no("f32");
   if (head % 16 != 0 || head > 128) return no("heads of " + std::to_string(head) + " elements");

@@ -38,6 +38,12 @@ struct AttentionText {
 };
 AttentionText attention_text(DType element, int64_t head, bool cached, DType index, bool tiles);
 
+/// Makes a kernel of it.
+std::unique_ptr<Kernel> make_attention(const KernelQuery& query, AttentionText text,
+                                       void (*run)(const cuda::RowCall&) noexcept,
+                                       size_t (*scratch_bytes)(const Node&, const Sizes&),
+                                       bool (*takes)(const Node&, const Sizes&));
+
 /// Whether the device has the matrix instruction for these elements and heads.
 Verdict accepts_attention_tiles(const KernelQuery& query, int64_t head);
 

@@ -177,12 +177,7 @@ template <bool tiles>
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
   AttentionText text =
       attention_text(query.in_dtype(0), head_size(query), true, query.in_dtype(5), tiles);
-  return cuda::make_text_kernel(query, {.text = "attention.cu",
-                                        .options = std::move(text.options),
-                                        .kernels = std::move(text.kernels),
-                                        .run = run<tiles>,
-                                        .scratch_bytes = scratch_bytes,
-                                        .takes = takes});
+  return make_attention(query, std::move(text), run<tiles>, scratch_bytes, takes);
 }
 
 }  // namespace

@@ -1,20 +1,17 @@
 // Generated kernels for elementwise functions, casts and fused chains of them. Bound by memory:
 // each operand is read once and each result written once, 16 bytes by one thread where rows allow.
 #include <array>
-#include <cstring>
 
-#include "backends/cuda/launch.h"
 #include "ops/cast/cast.h"
 #include "ops/elementwise/elementwise_internal.h"
+#include "ops/elementwise/generated_cuda.h"
 #include "ops/elementwise/row_text_cuda.h"
-#include "ops/elementwise/text_cuda.h"
 #include "ops/fused/fused.h"
 #include "ops/strided.h"
 
 namespace dais {
 namespace {
 
-constexpr size_t kMostOuter = 7;  // as in elementwise.cuh
 constexpr unsigned kThreads = 256;
 
 /// The iteration space with axes merged that all operands walk evenly, the last one first.
@@ -46,33 +43,22 @@ Axes merge(const Shape& shape, const std::vector<Strides>& operands) {
   return out;
 }
 
-/// The bytes of the kernel's Space<operands>.
-std::vector<std::byte> space_bytes(const Axes& axes, int64_t total, int width) {
-  const size_t operands = std::max<size_t>(axes.strides.size(), 1);
-  constexpr size_t kStrides = 48;
-  const size_t inner = kStrides + operands * kMostOuter * 8;
-  std::vector<std::byte> out((inner + operands * 4 + 7) / 8 * 8);
-  const auto put = [&](size_t at, auto value) {
-    std::memcpy(out.data() + at, &value, sizeof value);
-  };
-  put(0, total / width);
-  put(8, static_cast<uint32_t>(axes.sizes[0] / width));
-  put(12, static_cast<int32_t>(axes.sizes.size() - 1));
-  for (size_t axis = 1; axis < axes.sizes.size(); ++axis)
-    put(16 + (axis - 1) * 4, static_cast<uint32_t>(axes.sizes[axis]));
-  for (size_t k = 0; k < axes.strides.size(); ++k) {
-    for (size_t axis = 1; axis < axes.sizes.size(); ++axis)
-      put(kStrides + (k * kMostOuter + axis - 1) * 8, axes.strides[k][axis]);
-    put(inner + k * 4, static_cast<int32_t>(axes.strides[k][0]));
+std::vector<std::byte> space_of(const Axes& axes, int64_t total, int width) {
+  std::vector<std::span<const int64_t>> outer;
+  std::vector<int32_t> inner;
+  for (const auto& strides : axes.strides) {
+    outer.push_back(std::span<const int64_t>(strides).subspan(1));
+    inner.push_back(static_cast<int32_t>(strides[0]));
   }
-  return out;
+  return space_bytes(total / width, axes.sizes[0] / width,
+                     std::span<const int64_t>(axes.sizes).subspan(1), outer, inner);
 }
 
 struct Generated {
   ElementwiseText text;
   std::shared_ptr<const cuda::Program> program;
   cuda::Function narrow, wide;
-  std::vector<std::shared_ptr<DeviceMemory>> constants;  ///< by operand; null: an input
+  TextInputs inputs;
   unsigned most_blocks = 1;
 };
 
@@ -81,8 +67,8 @@ class BoundText : public BoundKernel {
   BoundText(std::shared_ptr<const Generated> made, const Axes& axes, int64_t total)
       : made_(std::move(made)), total_(total) {
     const int width = made_->text.width;
-    narrow_ = space_bytes(axes, total, 1);
-    if (width > 1 && axes.sizes[0] % width == 0) wide_ = space_bytes(axes, total, width);
+    narrow_ = space_of(axes, total, 1);
+    if (width > 1 && axes.sizes[0] % width == 0) wide_ = space_of(axes, total, width);
     for (const auto& strides : axes.strides) repeats_.push_back(strides[0] == 0);
     numbers_ = made_->text.numbers;
     if (numbers_.empty()) numbers_.push_back(0);
@@ -92,7 +78,7 @@ class BoundText : public BoundKernel {
 
   Fault run(const Arguments& arguments) noexcept override {
     if (total_ == 0) return {};
-    collect(arguments);
+    made_->inputs.collect(arguments, pointers_);
     const bool wide = !wide_.empty() && aligned();
     parameters_[0] = wide ? wide_.data() : narrow_.data();
     parameters_[1] = numbers_.data();
@@ -110,16 +96,6 @@ class BoundText : public BoundKernel {
   }
 
  private:
-  void collect(const Arguments& arguments) noexcept {
-    const auto& operands = made_->text.operands;
-    for (size_t k = 0; k < operands.size(); ++k)
-      pointers_[k] = operands[k].input >= 0
-                         ? const_cast<void*>(arguments.in[static_cast<size_t>(operands[k].input)])
-                         : made_->constants[k]->address();
-    for (size_t i = 0; i < made_->text.results.size(); ++i)
-      pointers_[operands.size() + i] = arguments.out[i];
-  }
-
   bool aligned() const noexcept {
     const auto& text = made_->text;
     const auto fits = [&](size_t at, DType dtype) {
@@ -149,8 +125,7 @@ class TextKernel : public Kernel {
     const Shape& shape = sizes.out[0];
     std::vector<Strides> strides;
     for (const TextOperand& operand : made_->text.operands) {
-      const Shape& own = operand.input >= 0 ? sizes.in[static_cast<size_t>(operand.input)]
-                                            : operand.constant.shape();
+      const Shape& own = shape_of(operand, sizes);
       if (!follows(own, shape)) return nullptr;
       strides.push_back(broadcast_strides(own, shape));
     }
@@ -194,10 +169,7 @@ std::unique_ptr<Kernel> prepare_elementwise_text(const KernelQuery& query) {
   if (made->text.width > 1)
     made->wide = made->program->function(("pack_" + std::to_string(made->text.width)).c_str());
   made->most_blocks = static_cast<unsigned>(device.info().multiprocessors * 32);
-  made->constants.resize(made->text.operands.size());
-  for (size_t k = 0; k < made->constants.size(); ++k)
-    if (made->text.operands[k].input < 0)
-      made->constants[k] = cuda::uploaded(query, made->text.operands[k].constant);
+  made->inputs = TextInputs(query, made->text.operands);
   return std::make_unique<TextKernel>(std::move(made));
 }
 

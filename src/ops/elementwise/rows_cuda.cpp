@@ -1,23 +1,21 @@
 // The host's side of generated kernels with reductions. Bound by memory: each operand is read once,
 // each result written once.
 #include <algorithm>
-#include <cstring>
 
-#include "backends/cuda/launch.h"
+#include "ops/elementwise/generated_cuda.h"
 #include "ops/elementwise/row_text_cuda.h"
 #include "ops/strided.h"
 
 namespace dais {
 namespace {
 
-constexpr size_t kMostOuter = 7;  // as in elementwise.cuh
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 
 struct Made {
   RowText text;
   std::shared_ptr<const cuda::Program> program;
   cuda::Function function;
-  std::vector<std::shared_ptr<DeviceMemory>> constants;  ///< by operand; null: an input
+  TextInputs inputs;
 };
 
 /// The axes of the rows, the last one first, merged where all operands walk them evenly.
@@ -48,32 +46,16 @@ Rows rows_of(const Shape& shape, size_t axes, const std::vector<Strides>& operan
   return out;
 }
 
-/// The bytes of the kernel's RowSpace<operands>.
-std::vector<std::byte> space_bytes(const Rows& rows, int64_t size) {
-  const size_t operands = std::max<size_t>(rows.strides.size(), 1);
-  constexpr size_t kStrides = 48;
-  const size_t inner = kStrides + operands * kMostOuter * 8;
-  std::vector<std::byte> out((inner + operands * 4 + 7) / 8 * 8);
-  const auto put = [&](size_t at, auto value) {
-    std::memcpy(out.data() + at, &value, sizeof value);
-  };
-  put(0, rows.count);
-  put(8, static_cast<uint32_t>(size));
-  put(12, static_cast<int32_t>(rows.sizes.size()));
-  for (size_t axis = 0; axis < rows.sizes.size(); ++axis)
-    put(16 + axis * 4, static_cast<uint32_t>(rows.sizes[axis]));
-  for (size_t k = 0; k < rows.strides.size(); ++k) {
-    for (size_t axis = 0; axis < rows.sizes.size(); ++axis)
-      put(kStrides + (k * kMostOuter + axis) * 8, rows.strides[k][axis]);
-    put(inner + k * 4, static_cast<int32_t>(rows.held[k]));
-  }
-  return out;
+std::vector<std::byte> space_of(const Rows& rows, int64_t size) {
+  const std::vector<std::span<const int64_t>> strides(rows.strides.begin(), rows.strides.end());
+  const std::vector<int32_t> held(rows.held.begin(), rows.held.end());
+  return space_bytes(rows.count, size, rows.sizes, strides, held);
 }
 
 class BoundRows : public BoundKernel {
  public:
   BoundRows(std::shared_ptr<const Made> made, const Rows& rows)
-      : made_(std::move(made)), space_(space_bytes(rows, made_->text.size)), rows_(rows.count) {
+      : made_(std::move(made)), space_(space_of(rows, made_->text.size)), rows_(rows.count) {
     numbers_ = made_->text.numbers;
     if (numbers_.empty()) numbers_.push_back(0);
     pointers_.resize(made_->text.operands.size() + made_->text.results.size());
@@ -83,13 +65,7 @@ class BoundRows : public BoundKernel {
 
   Fault run(const Arguments& arguments) noexcept override {
     if (rows_ == 0) return {};
-    const auto& operands = made_->text.operands;
-    for (size_t k = 0; k < operands.size(); ++k)
-      pointers_[k] = operands[k].input >= 0
-                         ? const_cast<void*>(arguments.in[static_cast<size_t>(operands[k].input)])
-                         : made_->constants[k]->address();
-    std::copy(arguments.out.begin(), arguments.out.end(),
-              pointers_.begin() + static_cast<std::ptrdiff_t>(operands.size()));
+    made_->inputs.collect(arguments, pointers_);
     cuda::Grid grid;
     grid.threads = made_->text.threads;
     grid.x = static_cast<unsigned>(std::min(rows_, kMostBlocks));
@@ -115,8 +91,7 @@ class RowsKernel : public Kernel {
     std::vector<Shape> shapes;
     Shape shape;
     for (const TextOperand& operand : operands) {
-      shapes.push_back(operand.input >= 0 ? sizes.in[static_cast<size_t>(operand.input)]
-                                          : operand.constant.shape());
+      shapes.push_back(shape_of(operand, sizes));
       shape = broadcast(shape, shapes.back());
     }
     constexpr int64_t kMostRows = int64_t{1} << 31;
@@ -157,10 +132,7 @@ std::unique_ptr<Kernel> prepare_row_text(const KernelQuery& query) {
   made->text = row_text(query.node);
   made->program = cuda::device_of(query).program({"rows", made->text.text});
   made->function = made->program->function("rows");
-  made->constants.resize(made->text.operands.size());
-  for (size_t k = 0; k < made->constants.size(); ++k)
-    if (made->text.operands[k].input < 0)
-      made->constants[k] = cuda::uploaded(query, made->text.operands[k].constant);
+  made->inputs = TextInputs(query, made->text.operands);
   return std::make_unique<RowsKernel>(std::move(made));
 }
 
