@@ -150,8 +150,10 @@ TEST_F(ControllerTest, AForkBombMeetsItsLimitAndNothingOfItIsLeft) {
   Options options;
   options.processes = 40;
   open(options);
-  // Each process starts two more; those that cannot say so.
-  const int64_t job = submit(script("b() { sleep 1 & b & b & wait; }; b 2>/dev/null"));
+  // Two start processes that stay until the system refuses one, which ends a shell; the first only
+  // waits.
+  const int64_t job =
+      submit(script("b() { while :; do sleep 600 & done; }; b 2>/dev/null & b 2>/dev/null & wait"));
   ASSERT_TRUE(run_until([&] { return controller_->executor().members({job, 1}).size() >= 30; }));
   EXPECT_LE(controller_->executor().members({job, 1}).size(), 40U);
   controller_->cancel(job, "the test");

@@ -87,8 +87,9 @@ std::vector<SlurmNode> parse_nodes(const std::string& lines) {
 }
 
 bool SlurmJob::over() const {
-  for (const char* alive : {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED",
-                            "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED", "REQUEUED"}) {
+  for (const char* alive :
+       {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STAGE_OUT", "SIGNALING",
+        "RESIZING", "STOPPED", "REQUEUED", "REQUEUE_HOLD"}) {
     if (state == alive) return false;
   }
   return true;
@@ -98,9 +99,9 @@ std::map<std::string, SlurmJob> parse_jobs(const std::string& lines) {
   std::map<std::string, SlurmJob> out;
   for (const std::string& line : split(lines, '\n')) {
     const auto field = split(line, '|');
-    if (field.size() < 3 || field[2].empty()) continue;
-    const SlurmJob job{field[0], field[1]};
-    const auto [at, added] = out.try_emplace(field[2], job);
+    if (field.size() < 4 || field[3].empty()) continue;
+    const SlurmJob job{field[0], field[1], field[2].starts_with("launch failed")};
+    const auto [at, added] = out.try_emplace(field[3], job);
     if (!added && at->second.over()) at->second = job;
   }
   return out;
@@ -282,7 +283,7 @@ void Slurm::look(bool& answered) {
       if (kept.signals.empty()) asked.push_back(uuid);
     }
   }
-  const Output jobs = call({"squeue", "-h", "-t", "all", "-o", "%i|%T|%k"});
+  const Output jobs = call({"squeue", "-h", "-t", "all", "-o", "%i|%T|%r|%k"});
   const Output nodes = call(with_partition({"sinfo", "-h", "-N", "-o", "%N|%o|%c|%m|%G|%T"}));
   answered = jobs.succeeded;
   const std::lock_guard lock(mutex_);
@@ -327,8 +328,10 @@ void Slurm::submit_missing() {
     }
   }
   for (const auto& [uuid, order] : missing) {
+    // Requeued by Slurm it does not run again, but what a node could not start is told apart from
+    // what somebody cancelled.
     std::vector<std::string> command =
-        with_partition({"sbatch", "--parsable", "--no-requeue", "--comment=" + uuid});
+        with_partition({"sbatch", "--parsable", "--requeue", "--comment=" + uuid});
     command.insert(command.end(), order.arguments.begin(), order.arguments.end());
     const Output answer = call(command, order.environment);
     const std::lock_guard lock(mutex_);

@@ -29,13 +29,15 @@ std::vector<SlurmNode> parse_nodes(const std::string& lines);
 struct SlurmJob {
   std::string id;
   std::string state;  ///< such as PENDING
+  /// A node could not start it, and Slurm holds it back for that: nothing of it was executed there.
+  bool launch_failed = false;
 
   /// It is over, however it ended.
   bool over() const;
   bool operator==(const SlurmJob&) const = default;
 };
 
-/// Lines of `squeue -h -t all -o "%i|%T|%k"`: jobs by comment. Where several have the same, one
+/// Lines of `squeue -h -t all -o "%i|%T|%r|%k"`: jobs by comment. Where several have the same, one
 /// that is not over.
 std::map<std::string, SlurmJob> parse_jobs(const std::string& lines);
 

@@ -75,8 +75,18 @@ Digest digest_of(const std::string& text) {
   return digest;
 }
 
-bool fault_of_nodes(const std::string& state) {
-  return state == "NODE_FAIL" || state == "BOOT_FAIL" || state == "PREEMPTED" || state == "REVOKED";
+// How Slurm ended a job that left no status, where that is not for something the job did. One that
+// completed was begun a second time and turned away: Slurm had lost the first.
+bool fault_of_nodes(const SlurmJob& job) {
+  for (const char* state : {"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "COMPLETED"}) {
+    if (job.state == state) return true;
+  }
+  return job.launch_failed;
+}
+
+std::string ending(const SlurmJob& job) {
+  return job.launch_failed ? "Slurm could not start it on its nodes"
+                           : "Slurm ended it: " + job.state;
 }
 
 }  // namespace
@@ -301,22 +311,23 @@ AttemptOutcome SlurmExecutor::inspect(const AttemptName& name, int tasks) const 
     outcome.blameless = true;
     return outcome;
   }
-  const bool over = slurm.reached && (!slurm.job || slurm.job->over());
+  const bool ended = slurm.job && (slurm.job->over() || slurm.job->launch_failed);
+  const bool over = slurm.reached && (!slurm.job || ended);
   if (begun) {
     outcome.state =
         over && !lock_held(folder / "lock") ? AttemptState::lost : AttemptState::running;
   } else if (!slurm.refusal.empty()) {
     outcome.state = AttemptState::lost;
     outcome.note = "Slurm refused it: " + slurm.refusal;
-  } else if (slurm.reached && ((slurm.job && slurm.job->over()) || (slurm.cancelled && over))) {
+  } else if (slurm.reached && (ended || (slurm.cancelled && over))) {
     outcome.state = AttemptState::lost;
   } else {
     outcome.state =
         fs::exists(folder / "batch", error) ? AttemptState::queued : AttemptState::absent;
   }
   if (outcome.state == AttemptState::lost && outcome.note.empty()) {
-    outcome.note = slurm.job ? "Slurm ended it: " + slurm.job->state : "Slurm lost it";
-    outcome.blameless = !slurm.job || fault_of_nodes(slurm.job->state);
+    outcome.note = slurm.job ? ending(*slurm.job) : "Slurm lost it";
+    outcome.blameless = !slurm.job || fault_of_nodes(*slurm.job);
   }
   return outcome;
 }

@@ -36,11 +36,14 @@ TEST(JobsSlurm, ReadsNodes) {
 
 TEST(JobsSlurm, KnowsJobsByTheirCommentAndPrefersOneThatIsNotOver) {
   const auto jobs = parse_jobs(
-      "7|COMPLETED|a\n8|RUNNING|a\n9|PENDING|b\n10|FAILED|c\n11|RUNNING|\n12|CANCELLED|b\n");
-  ASSERT_EQ(jobs.size(), 3u);
+      "7|COMPLETED|None|a\n8|RUNNING|None|a\n9|PENDING|Priority|b\n10|FAILED|NonZeroExitCode|c\n"
+      "11|RUNNING|None|\n12|CANCELLED|None|b\n13|PENDING|launch failed requeued held|d\n14|cut\n");
+  ASSERT_EQ(jobs.size(), 4u);
   EXPECT_EQ(jobs.at("a"), (SlurmJob{"8", "RUNNING"}));
   EXPECT_EQ(jobs.at("b"), (SlurmJob{"9", "PENDING"}));
   EXPECT_TRUE(jobs.at("c").over());
+  EXPECT_FALSE(jobs.at("b").launch_failed);
+  EXPECT_TRUE(jobs.at("d").launch_failed);
 }
 
 TEST(JobsSlurm, AWordOfAShellIsOneWordWhateverItHolds) {
@@ -80,12 +83,13 @@ class JobsSlurmStandIn : public testing::Test {
     fs::create_directories(folder_);
     program("squeue", "[ ! -e $D/away ] || exit 1; cat $D/queue");
     program("sinfo", "[ ! -e $D/away ] || exit 1; echo 'n1|127.0.0.1|4|2048|gpu:2|idle'");
-    program("sbatch",
-            "if [ -e $D/refusal ]; then cat $D/refusal >&2; exit 1; fi\n"
-            "for word; do case $word in --comment=*) uuid=${word#--comment=};; esac; done\n"
-            "echo $uuid >> $D/submitted\n"
-            "[ -e $D/forgetful ] || echo \"$(wc -l < $D/submitted)|PENDING|$uuid\" >> $D/queue\n"
-            "wc -l < $D/submitted");
+    program(
+        "sbatch",
+        "if [ -e $D/refusal ]; then cat $D/refusal >&2; exit 1; fi\n"
+        "for word; do case $word in --comment=*) uuid=${word#--comment=};; esac; done\n"
+        "echo $uuid >> $D/submitted\n"
+        "[ -e $D/forgetful ] || echo \"$(wc -l < $D/submitted)|PENDING|None|$uuid\" >> $D/queue\n"
+        "wc -l < $D/submitted");
     program("scancel", "echo \"$@\" >> $D/cancelled; sed -i 's/PENDING/CANCELLED/' $D/queue");
     write("queue", "");
     write("submitted", "");
@@ -163,8 +167,29 @@ TEST_F(JobsSlurmStandIn, ASignalBeforeItBeganCancelsItForGood) {
   EXPECT_EQ(lines("submitted"), 1);
 }
 
+// What no node could start is started again; what somebody cancelled is not.
+TEST_F(JobsSlurmStandIn, ALaunchThatFailedIsNoCancellation) {
+  SlurmExecutor executor(folder_ / "data", {}, "id");
+  JobRequest request;
+  request.command = {"true"};
+  request.folder = folder_.string();
+  executor.start({1, 1}, request, {{0, -1, 0, 0}});
+  ASSERT_TRUE(soon([&] { return lines("queue") == 1; }));
+  EXPECT_EQ(executor.inspect({1, 1}, 1).state, AttemptState::queued);
+  const std::string id = executor.uuid({1, 1});
+  const auto lost = [&] { return executor.inspect({1, 1}, 1).state == AttemptState::lost; };
+  write("queue", "1|PENDING|launch failed requeued held|" + id + "\n");
+  ASSERT_TRUE(soon(lost));
+  EXPECT_TRUE(executor.inspect({1, 1}, 1).blameless);
+  write("queue", "1|CANCELLED|Priority|" + id + "\n");
+  ASSERT_TRUE(soon([&] { return lost() && !executor.inspect({1, 1}, 1).blameless; }));
+  EXPECT_EQ(executor.inspect({1, 1}, 1).note, "Slurm ended it: CANCELLED");
+  EXPECT_EQ(lines("submitted"), 1);
+}
+
 TEST_F(JobsSlurmStandIn, StraysAreCancelledOnceAllAreKept) {
-  write("queue", "1|PENDING|u1\n2|PENDING|other\n3|COMPLETED|u3\n4|PENDING|u4\n");
+  write("queue",
+        "1|PENDING|None|u1\n2|PENDING|None|other\n3|COMPLETED|None|u3\n4|PENDING|None|u4\n");
   Slurm slurm("", "u");
   slurm.keep("u4", order());
   ASSERT_TRUE(soon([&] { return slurm.view("u4").reached; }));

@@ -186,6 +186,23 @@ for rank in 0 1 2 3; do
 done
 echo "preempted by job $high after $saved steps and resumed: job $low"
 
+# ---- What somebody cancels in Slurm stays cancelled; what a node cannot start is started again
+busy=$(sbatch --parsable --nodes=4 --gpus-per-node=2 --chdir=/ --output=/dev/null --wrap 'sleep 60')
+in_slurm() { squeue -h -n "dais-$1" -o %i | grep -q .; }
+final=$("$dais" submit --gpus 1 --memory 100MiB --folder "$work/out" -- true | number_of)
+until_true 30 in_slurm "$final" || fail "Slurm did not get job $final"
+scancel -n "dais-$final"
+wait_for "$final" failed 60
+scancel "$busy"
+for node in n1 n2 n3 n4; do mv "$work/spool.$node" "$work/kept.$node" && : >"$work/spool.$node"; done
+again=$("$dais" submit --gpus 1 --memory 100MiB --folder "$work/out" -- sh -c 'echo x >>again' | number_of)
+refused() { "$dais" job show "$again" | grep -q 'could not start it on its nodes'; }
+until_true 60 refused || fail "a node without a spool folder started job $again"
+for node in n1 n2 n3 n4; do rm "$work/spool.$node" && mv "$work/kept.$node" "$work/spool.$node"; done
+wait_for "$again" completed 60
+[ "$(wc -l <"$work/out/again")" = 1 ] || fail "job $again ran more than once"
+echo "cancelled in Slurm: job $final; started again after its node could not: job $again"
+
 # ---- Slurm's controller is killed within a second of taking jobs
 ids=()
 for i in 1 2 3 4 5; do
