@@ -163,6 +163,17 @@ void ControlGroups::remove_all(const std::string& prefix) const {
   }
 }
 
+std::vector<std::string> ControlGroups::names() const {
+  std::set<std::string> names;
+  for (const Controller& controller : controllers_) {
+    std::error_code ignored;
+    for (const auto& item : fs::directory_iterator(controller.folder, ignored)) {
+      if (item.is_directory(ignored)) names.insert(item.path().filename().string());
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
 GroupReport ControlGroups::report(const std::string& attempt) const {
   GroupReport report;
   for (const Controller& controller : controllers_) {
@@ -201,10 +212,20 @@ void ControlGroups::kill(const std::string& attempt) const {
   }
 }
 
-void ControlGroups::remove(const std::string& attempt) const {
+bool ControlGroups::remove(const std::string& attempt) const {
+  bool all = true;
+  for (const Controller& controller : controllers_) {
+    std::error_code error;
+    fs::remove(controller.folder / attempt, error);
+    all = all && !error;
+  }
+  return all;
+}
+
+void ControlGroups::dissolve() const {
   for (const Controller& controller : controllers_) {
     std::error_code ignored;
-    fs::remove(controller.folder / attempt, ignored);
+    fs::remove(controller.folder, ignored);
   }
 }
 

@@ -46,14 +46,18 @@ class ControlGroups {
   bool rename(const std::string& from, const std::string& attempt, const GroupLimits& limits);
   /// Removes the empty groups whose names start like this.
   void remove_all(const std::string& prefix) const;
+  /// Of all attempts that have groups.
+  std::vector<std::string> names() const;
   /// Finds them again after a restart.
   GroupReport report(const std::string& attempt) const;
   /// The processes in them now.
   std::vector<int> processes(const std::string& attempt) const;
   /// Kills whatever is left in them.
   void kill(const std::string& attempt) const;
-  /// Removes empty ones.
-  void remove(const std::string& attempt) const;
+  /// Removes empty ones; false when a process is left in one.
+  bool remove(const std::string& attempt) const;
+  /// Removes the folder of this daemon, once no attempt has groups in it.
+  void dissolve() const;
 
  private:
   struct Controller {

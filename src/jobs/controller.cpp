@@ -224,7 +224,9 @@ void Controller::recover() {
     executor_->keep(row.key, row.id);
     if (row.phase != Phase::waiting) adopt(entry);
   }
-  executor_->all_adopted();
+  std::vector<AttemptName> active;
+  for (const int64_t id : active_) active.push_back(attempt_of(open_.at(id)));
+  executor_->all_adopted(active);
 }
 
 void Controller::adopt(Entry& entry) {

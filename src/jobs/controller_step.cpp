@@ -28,8 +28,6 @@ constexpr int64_t most_log_look = 4 << 20;
 constexpr double exhausted_wait_s = 2;
 // One that was lost without fault of its own, so that what lost it may come to rest.
 constexpr double lost_wait_s = 1;
-// Processes that join control groups hold up forks for a while: not those of a job that just began.
-constexpr double stand_by_after_s = 0.05;
 
 bool shares_device(const Placement& a, const Placement& b) {
   return std::ranges::any_of(a, [&b](const Slot& slot) {
@@ -163,6 +161,7 @@ void Controller::finish(Entry& entry, AttemptOutcome outcome) {
   book_usage(entry, outcome, transition);
   unwatch(entry);
   executor_->clean_up(attempt_of(entry));
+  stand_by_s_ = now_s_ + executor_->stand_by_in_s();
   leave_place(entry, transition);
   entry.placement.clear();
   entry.deadline_s = never;
@@ -389,7 +388,7 @@ void Controller::launch(Entry& entry) {
     if (executor_->inspect(attempt_of(entry), entry.request.tasks).state == AttemptState::absent) {
       executor_->start(attempt_of(entry), entry.request, entry.placement);
     }
-    stand_by_s_ = now_s_ + stand_by_after_s;
+    stand_by_s_ = now_s_ + executor_->stand_by_in_s();
     entry.log_read = 0;
   } catch (const Error& error) {
     const bool later = error.code() == Code::exhausted;

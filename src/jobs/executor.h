@@ -59,9 +59,10 @@ class Executor {
   virtual std::vector<std::string> walls() const { return {}; }
   virtual std::vector<std::string> walls_missing() const { return {}; }
 
-  /// Makes ready what the next start needs, where that saves time. To be called when nothing else
-  /// is to be done.
+  /// Makes ready what the next start needs and clears away what is over, where that saves time. To
+  /// be called when nothing else is to be done, so many seconds after the last start or end.
   virtual void stand_by() {}
+  virtual double stand_by_in_s() const { return std::numeric_limits<double>::infinity(); }
   /// Starts every task of an attempt, or none: when one cannot be started those before it are
   /// killed and the error is thrown. An executor that hands over begins to care for the attempt,
   /// whether or not it was handed over before; inspect() says when it runs.
@@ -82,8 +83,8 @@ class Executor {
   virtual void kill(const AttemptName& name, int tasks) = 0;
   /// Forgets an attempt that is over; logs and outputs stay.
   virtual void clean_up(const AttemptName& name) = 0;
-  /// Every attempt of before was inspected or started: what else it has may be ended.
-  virtual void all_adopted() {}
+  /// These attempts of before were taken up: what else it has may be ended.
+  virtual void all_adopted(const std::vector<AttemptName>&) {}
 
  protected:
   const std::filesystem::path& folder() const { return folder_; }

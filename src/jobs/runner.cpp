@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/span.h"
@@ -16,7 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t processes_ready = 2;
+// As long as processes are ready, more are made only in quiet moments: while they join their
+// control groups, every fork and every end of a process on the machine is held up.
+constexpr size_t processes_ready = 4, fewest_ready = 2;
+constexpr double quiet_s = 0.05;
 const std::string ready_prefix = "ready-";
 
 // A port nobody listens on now. Another process may take it before the job does; the job then fails
@@ -92,7 +96,9 @@ Runner::Runner(fs::path folder, bool own_users, int64_t processes_per_task)
 
 Runner::~Runner() {
   ready_.clear();
+  for (const std::string& name : over_) groups_.remove(name);
   groups_.remove_all(ready_prefix);
+  groups_.dissolve();
 }
 
 fs::path Runner::task_folder(const AttemptName& name, int task) const {
@@ -118,7 +124,13 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
   return launch;
 }
 
+double Runner::stand_by_in_s() const {
+  if (!groups_.renamable()) return over_.empty() ? Executor::stand_by_in_s() : quiet_s;
+  return ready_.size() < fewest_ready ? 0 : quiet_s;
+}
+
 void Runner::stand_by() {
+  std::erase_if(over_, [this](const std::string& name) { return groups_.remove(name); });
   if (!groups_.renamable()) return;
   while (ready_.size() < processes_ready) {
     // With the number of this process: what a killed daemon left may still be ending.
@@ -219,6 +231,15 @@ void Runner::kill(const AttemptName& name, int tasks) {
   groups_.kill(name_text(name));
 }
 
-void Runner::clean_up(const AttemptName& name) { groups_.remove(name_text(name)); }
+// Removing takes as long as somebody else joins a group: that is not to hold up who comes next.
+void Runner::clean_up(const AttemptName& name) { over_.push_back(name_text(name)); }
+
+void Runner::all_adopted(const std::vector<AttemptName>& active) {
+  std::set<std::string> kept;
+  for (const AttemptName& name : active) kept.insert(name_text(name));
+  for (const std::string& name : groups_.names()) {
+    if (!kept.contains(name)) groups_.remove(name);
+  }
+}
 
 }  // namespace dais::jobs

@@ -23,8 +23,9 @@ class Runner : public Executor {
   std::vector<std::string> walls() const override { return groups_.walls(); }
   std::vector<std::string> walls_missing() const override { return groups_.missing(); }
 
-  /// Forks a few processes that join empty control groups.
+  /// Forks a few processes that join empty control groups, and removes groups that are over.
   void stand_by() override;
+  double stand_by_in_s() const override;
   void start(const AttemptName& name, const JobRequest& request,
              const Placement& placement) override;
   AttemptOutcome inspect(const AttemptName& name, int tasks) const override;
@@ -32,8 +33,9 @@ class Runner : public Executor {
   std::vector<int> members(const AttemptName& name) const override;
   void signal(const AttemptName& name, int tasks, int signal) override;
   void kill(const AttemptName& name, int tasks) override;
-  /// Removes its control groups.
   void clean_up(const AttemptName& name) override;
+  /// Removes the control groups that a killed daemon left of other attempts.
+  void all_adopted(const std::vector<AttemptName>& active) override;
 
  private:
   struct Ready {
@@ -49,6 +51,7 @@ class Runner : public Executor {
   int64_t processes_per_task_;
   ControlGroups groups_;
   std::deque<Ready> ready_;
+  std::vector<std::string> over_;  // names of groups to be removed
   int next_ready_ = 0;
 };
 

@@ -37,7 +37,7 @@ class SlurmExecutor : public Executor {
   void signal(const AttemptName& name, int tasks, int signal) override;
   void kill(const AttemptName& name, int tasks) override;
   void clean_up(const AttemptName& name) override;
-  void all_adopted() override { slurm_.cancel_strays(); }
+  void all_adopted(const std::vector<AttemptName>&) override { slurm_.cancel_strays(); }
 
   /// What the comment of its Slurm job says.
   std::string uuid(const AttemptName& name) const;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ namespace dais::jobs {
 namespace {
 
 constexpr size_t most_descriptors = 6;
-constexpr size_t most_launch_bytes = 1 << 20;
+constexpr off_t most_launch_bytes = 1 << 20;
 
 // One byte that carries descriptors.
 bool send_descriptors(int socket, const int* descriptors, size_t count) {
@@ -115,10 +116,13 @@ struct Orders {
 
 // Reads what launch_text() wrote; false when it is anything else.
 bool read_orders(int file, Orders& orders) {
-  orders.text.resize(most_launch_bytes);
+  struct stat about {};
+  if (fstat(file, &about) != 0 || about.st_size <= 0 || about.st_size > most_launch_bytes) {
+    return false;
+  }
+  orders.text.resize(static_cast<size_t>(about.st_size));
   const ssize_t size = pread(file, orders.text.data(), orders.text.size(), 0);
-  if (size <= 0 || orders.text[static_cast<size_t>(size) - 1] != '\0') return false;
-  orders.text.resize(static_cast<size_t>(size));
+  if (size != about.st_size || orders.text.back() != '\0') return false;
   std::vector<char*> words;
   for (size_t at = 0; at < orders.text.size(); at += std::strlen(&orders.text[at]) + 1) {
     words.push_back(&orders.text[at]);

@@ -194,6 +194,7 @@ until_true 30 in_slurm "$final" || fail "Slurm did not get job $final"
 scancel -n "dais-$final"
 wait_for "$final" failed 60
 scancel "$busy"
+until_true 30 all_idle || fail "job $busy does not end"
 for node in n1 n2 n3 n4; do mv "$work/spool.$node" "$work/kept.$node" && : >"$work/spool.$node"; done
 again=$("$dais" submit --gpus 1 --memory 100MiB --folder "$work/out" -- sh -c 'echo x >>again' | number_of)
 refused() { "$dais" job show "$again" | grep -q 'could not start it on its nodes'; }
