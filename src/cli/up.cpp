@@ -26,7 +26,7 @@ struct Arguments {
   double log_limit_mib = 64;
   int64_t processes = 4096;
   std::string nvml = "libnvidia-ml.so.1";
-  std::string executor = "local", partition;
+  std::string executor = "local", partition, patience = "2m";
   bool as_daemon = false, json = false;
 };
 
@@ -95,7 +95,8 @@ void up(const Arguments& arguments) {
   options.processes_per_task = arguments.processes;
   options.nvml = slurm ? "" : arguments.nvml;
   options.own_users = geteuid() == 0 && !arguments.as_daemon && !slurm;
-  if (slurm) options.slurm = {arguments.partition};
+  if (slurm)
+    options.slurm = {arguments.partition, jobs::parse_seconds(arguments.patience, "--patience")};
   jobs::Daemon daemon(options);
   jobs::Api api(daemon);
   http::Server server([&api](const http::Request& request) { return api.answer(request); });
@@ -150,6 +151,10 @@ void add_up(Program& program) {
       ->check(CLI::IsMember({"local", "slurm"}))
       ->capture_default_str();
   command->add_option("--partition", arguments->partition, "With slurm: its partition");
+  command
+      ->add_option("--patience", arguments->patience,
+                   "With slurm: what it has not begun after so long is tried on other nodes")
+      ->capture_default_str();
   command->add_flag("--as-daemon", arguments->as_daemon,
                     "As root: run all jobs as root, not as who submitted them");
   command->add_flag("--json", arguments->json, "Tell in JSON what is scheduled");

@@ -237,7 +237,7 @@ http::Response Api::route(const http::Request& request, const Caller& caller) {
   }
   if (request.path == "/v1/report" && request.method == "GET") return report(request, caller);
   if (request.path == "/v1/history" && request.method == "GET") return history(request);
-  if (request.path == "/metrics" && request.method == "GET") return metrics();
+  if (request.path == "/metrics" && request.method == "GET") return metrics(caller);
   if (request.path == "/v1/tokens" && request.method == "POST") {
     if (!caller.admin) forbidden("only an administrator makes tokens");
     const Json body = Json::parse(request.body, nullptr, false);
@@ -329,13 +329,16 @@ http::Response Api::show(int64_t job) {
     std::optional<JobView> view;
     std::string why;
     std::vector<EventRow> events;
+    std::optional<Controller::Spent> spent;
   };
   const All all = daemon_.ask([job](Controller& controller) {
-    return All{controller.show(job), controller.why(job), controller.store().events_of(job)};
+    return All{controller.show(job), controller.why(job), controller.store().events_of(job),
+               controller.spent(job)};
   });
   if (!all.view) throw Error(Code::not_found, "no such job", "job " + std::to_string(job));
   Json json = job_json(*all.view, steady_now_s());
   json["why"] = all.why;
+  json["used"] = all.spent ? spent_json(*all.spent) : Json();
   json["request"] = Json::parse(to_json(all.view->request));
   json["events"] = Json::array();
   for (const EventRow& event : all.events) {

@@ -38,7 +38,8 @@ class Api {
   http::Response status();
   http::Response report(const http::Request& request, const Caller& caller);
   http::Response history(const http::Request& request);
-  http::Response metrics();
+  http::Response metrics(const Caller& caller);
+  std::vector<JobView> running_jobs(const Caller& caller);
   void check_member(const std::string& project, const Caller& caller);
   bool may_see(const JobView& view, const Caller& caller);
   JobView visible(int64_t job, const Caller& caller);

@@ -194,6 +194,34 @@ TEST_F(JobsApiMeasured, WhatTheDevicesTellReachesStatusPrometheusAlertsAndReport
   EXPECT_EQ(ask("bob", "GET", "/v1/report").status, 403);
 }
 
+TEST_F(JobsApiMeasured, AGpuWhoseMemoryStaysInUseIsInQuarantineAndSaysSo) {
+  ASSERT_TRUE(within_seconds(
+      [this] { return body(ask("root", "GET", "/v1/status"))["devices"].size() == 2; }));
+  std::ofstream(values_) << "0 utilisation 0\n1 utilisation 0\n1 memory_total 9000000000\n"
+                            "1 memory_used 2000000000\n1 process 4711 1073741824 0\n";
+  const auto status = [this] { return body(ask("root", "GET", "/v1/status")); };
+  ASSERT_TRUE(within_seconds([&] { return !status()["alerts"].empty(); }));
+  EXPECT_NE(status()["alerts"][0].get<std::string>().find("GPU 1 is in quarantine"),
+            std::string::npos);
+  EXPECT_EQ(status()["devices"][0]["quarantined"], false);
+  EXPECT_EQ(status()["devices"][1]["quarantined"], true);
+  // A job that needs them all waits, and is told for what.
+  JobRequest request;
+  request.name = "all";
+  request.command = {"/bin/true"};
+  request.folder = folder_.string();
+  request.gpu_milli = status()["gpus"].get<int64_t>() * 1000 + 1000;
+  const Json jobs = {{"jobs", Json::array({Json::parse(to_json(request))})}};
+  const std::string job =
+      "/v1/jobs/" + body(ask("root", "POST", "/v1/jobs", jobs.dump()))["ids"][0].dump();
+  EXPECT_NE(body(ask("root", "GET", job + "/why"))["why"].get<std::string>().find("quarantine"),
+            std::string::npos);
+  std::ofstream(values_) << "0 utilisation 0\n1 utilisation 0\n1 memory_total 9000000000\n"
+                            "1 memory_used 1000000\n";
+  EXPECT_TRUE(
+      within_seconds([&] { return body(ask("root", "GET", job))["phase"] == "completed"; }));
+}
+
 TEST_F(JobsApi, AmountsThatAreNoneAreRefusedNotCountedOn) {
   Json json = Json::parse(submission("default", "root"));
   json["jobs"][0]["gpu_milli"] = -1;

@@ -17,7 +17,9 @@ http::Response ok(const Json& json);
 int64_t number(std::string_view text, const std::string& what);
 int64_t query_number(const http::Request& request, const std::string& name, int64_t otherwise);
 
-/// What the devices tell; values that are missing are null.
+/// What the present attempt of a job used so far; values that are missing are null.
+Json spent_json(const Controller::Spent& spent);
+/// What the devices tell, likewise.
 Json devices_json(const Controller& controller);
 
 }  // namespace dais::jobs

@@ -40,6 +40,8 @@ Json sum_json(const UsageSum& sum) {
   json["unknown_hours"] = sum.unknown_s / 3600;
   json["failed_hours"] = sum.failed_s / 3600;
   json["cpu_hours"] = sum.cpu_s ? Json(*sum.cpu_s / 3600) : Json();
+  json["read_bytes"] = maybe(sum.read_bytes);
+  json["written_bytes"] = maybe(sum.written_bytes);
   json["energy_kwh"] = sum.energy_j ? Json(*sum.energy_j / 3.6e6) : Json();
   return json;
 }
@@ -62,6 +64,8 @@ std::vector<UsageSum> by_project(const std::vector<UsageSum>& days) {
     sum.failed_s += day.failed_s;
     add(sum.energy_j, day.energy_j);
     add(sum.cpu_s, day.cpu_s);
+    add(sum.read_bytes, day.read_bytes);
+    add(sum.written_bytes, day.written_bytes);
   }
   return out;
 }
@@ -87,6 +91,16 @@ class Exposition {
               device["uuid"].get<std::string>() + "\"} " + value + "\n";
     }
   }
+  /// Of the jobs that run, each with its project.
+  void of_jobs(const char* name, const char* what, const char* type, const char* key,
+               const Json& jobs) {
+    head(name, what, type);
+    for (const Json& job : jobs) {
+      if (job["used"][key].is_null()) continue;
+      text += std::string(name) + "{job=\"" + job["id"].dump() + "\",project=\"" +
+              job["project"].get<std::string>() + "\"} " + job["used"][key].dump() + "\n";
+    }
+  }
   std::string text;
 
  private:
@@ -102,6 +116,7 @@ Json devices_json(const Controller& controller) {
   Json json = Json::array();
   for (const devices::DeviceSample& sample : controller.devices().devices) {
     json.push_back(device_json(sample));
+    json.back()["quarantined"] = controller.quarantine().closed().contains(sample.index);
     const auto& uses = controller.meter().devices();
     const auto use = uses.find(sample.index);
     if (use == uses.end()) continue;
@@ -110,6 +125,27 @@ Json devices_json(const Controller& controller) {
     json.back()["idle_free_s"] = use->second.idle_free_s;
     json.back()["unknown_s"] = use->second.unknown_s;
   }
+  return json;
+}
+
+Json spent_json(const Controller::Spent& spent) {
+  Json json;
+  const Use use = spent.devices.value_or(Use());
+  const auto of_devices = [&](const char* name, double value) {
+    json[name] = spent.devices ? Json(value) : Json();
+  };
+  of_devices("gpu_held_s", use.held_s);
+  of_devices("gpu_kernel_s", use.kernel_s);
+  of_devices("gpu_idle_s", use.idle_s);
+  of_devices("gpu_unknown_s", use.unknown_s);
+  json["gpu_memory_bytes"] = maybe(use.memory_bytes);
+  json["gpu_memory_peak_bytes"] = maybe(use.memory_peak_bytes);
+  json["gpu_moved_bytes"] = maybe(use.moved_bytes);
+  json["energy_j"] = maybe(use.energy_j);
+  json["cpu_s"] = maybe(spent.groups.cpu_s);
+  json["memory_peak_bytes"] = maybe(spent.groups.memory_peak_bytes);
+  json["read_bytes"] = spent.disk ? Json(spent.disk->read_bytes) : Json();
+  json["written_bytes"] = spent.disk ? Json(spent.disk->written_bytes) : Json();
   return json;
 }
 
@@ -153,7 +189,17 @@ http::Response Api::history(const http::Request& request) {
       {{"device", device}, {"name", name}, {"resolution_s", resolution_s}, {"points", points}});
 }
 
-http::Response Api::metrics() {
+// Those that the caller may see.
+std::vector<JobView> Api::running_jobs(const Caller& caller) {
+  std::vector<JobView> out;
+  for (const int64_t id : daemon_.ask([](Controller& c) { return c.running(); })) {
+    const auto view = daemon_.ask([id](Controller& c) { return c.show(id); });
+    if (view && may_see(*view, caller)) out.push_back(*view);
+  }
+  return out;
+}
+
+http::Response Api::metrics(const Caller& caller) {
   const Json status = Json::parse(this->status().body);
   Exposition out(status);
   out.gauge("dais_gpus", "GPUs of the machine", "gpus");
@@ -181,6 +227,21 @@ http::Response Api::metrics() {
   both("dais_gpu_received_bytes_per_second", "DCGM_FI_PROF_PCIE_RX_BYTES", "Received over PCIe",
        "gauge", "received_bytes_s", 1);
   both("dais_gpu_kernel_seconds", nullptr, "Time that a kernel ran", "counter", "kernel_s", 1);
+  Json jobs = Json::array();
+  for (const JobView& view : running_jobs(caller)) {
+    const int64_t id = view.row.id;
+    const auto spent = daemon_.ask([id](Controller& c) { return c.spent(id); });
+    if (!spent) continue;
+    jobs.push_back({{"id", id}, {"project", view.request.project}, {"used", spent_json(*spent)}});
+  }
+  out.of_jobs("dais_job_gpu_kernel_seconds", "GPU time with a kernel", "counter", "gpu_kernel_s",
+              jobs);
+  out.of_jobs("dais_job_gpu_idle_seconds", "GPU time without one", "counter", "gpu_idle_s", jobs);
+  out.of_jobs("dais_job_gpu_memory_bytes", "GPU memory in use", "gauge", "gpu_memory_bytes", jobs);
+  out.of_jobs("dais_job_cpu_seconds", "CPU time", "counter", "cpu_s", jobs);
+  out.of_jobs("dais_job_memory_peak_bytes", "Most memory", "gauge", "memory_peak_bytes", jobs);
+  out.of_jobs("dais_job_read_bytes", "Read from storage", "counter", "read_bytes", jobs);
+  out.of_jobs("dais_job_written_bytes", "Written to storage", "counter", "written_bytes", jobs);
   return {200, "text/plain; version=0.0.4", out.text, nullptr};
 }
 

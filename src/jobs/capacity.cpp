@@ -260,13 +260,13 @@ int Capacity::room(const Shape& shape) const {
   return std::min(tasks, shape.tasks);
 }
 
-bool Capacity::possible(const Shape& shape) const {
-  if (!shape.total().within(total_)) return false;
+bool Capacity::possible(const Shape& shape, bool with_closed) const {
+  if (!with_closed && !shape.total().within(total_)) return false;
   Capacity empty;
   hosts_.for_each([&](HostId, const HostState& state) {
-    if (!state.open) return;
+    if (!state.open && !with_closed) return;
     const HostId id = empty.add_host(*state.host);
-    for (int device = 0; device < state.host->devices; ++device) {
+    for (int device = 0; device < state.host->devices && !with_closed; ++device) {
       if (!usable(state, device)) empty.set_device_open(id, device, false);
     }
   });

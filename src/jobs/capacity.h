@@ -50,8 +50,8 @@ class Capacity {
   int room(const Shape& shape) const;
   /// True when every slot of the placement is free.
   bool fits(const Placement& placement, const Shape& shape) const;
-  /// True when the gang would fit on the open hosts if nothing ran.
-  bool possible(const Shape& shape) const;
+  /// True when the gang would fit on what is open, or on everything, if nothing ran.
+  bool possible(const Shape& shape, bool with_closed = false) const;
 
   const HostState& host(HostId id) const { return hosts_.at(id); }
   HostId hosts() const { return next_host_; }

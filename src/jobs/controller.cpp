@@ -127,7 +127,7 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
   const Shape shape{request.tasks,
                     {request.gpu_milli, request.cpu_milli, request.memory_mib},
                     request.preemptible};
-  if (!snapshot_.capacity().possible(shape)) {
+  if (!snapshot_.capacity().possible(shape, true)) {
     const Resources& all = snapshot_.capacity().total();
     const HostId hosts = snapshot_.capacity().hosts();
     problems.push_back("no machine could ever hold it: " +
@@ -221,6 +221,9 @@ void Controller::recover() {
     Entry& entry = open_[row.id];
     entry.row = row;
     entry.request = request_from_json(row.spec);
+    // The clock may have been set back meanwhile.
+    entry.row.ready_s = std::min(row.ready_s, now_s_ + backoff_s(entry.request, row.failures));
+    entry.row.start_s = std::min(row.start_s, now_s_);
     executor_->keep(row.key, row.id);
     if (row.phase != Phase::waiting) adopt(entry);
   }
@@ -239,6 +242,9 @@ void Controller::adopt(Entry& entry) {
     return;
   }
   entry.placement = placement_from_text(entry.row.placement);
+  // Or forward: how long it has run is not for the clock to say.
+  const auto age_s = executor_->age_s(attempt_of(entry), entry.request.tasks);
+  if (age_s) entry.row.start_s = now_s_ - *age_s;
   if (executor_->hands_over()) {
     entry.handed_over = entry.row.phase == Phase::starting;
     executor_->start(attempt_of(entry), entry.request, entry.placement);
@@ -475,7 +481,7 @@ std::string Controller::why(int64_t job) const {
     }
     return "it is about to be queued";
   }
-  return jobs::why(snapshot_, options_.policy, entry.queued).text;
+  return jobs::why(snapshot_, options_.policy, entry.queued).text + closed_devices();
 }
 
 }  // namespace dais::jobs

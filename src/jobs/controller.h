@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "devices/watch.h"
+#include "jobs/activity.h"
 #include "jobs/executor.h"
 #include "jobs/journal.h"
 #include "jobs/meter.h"
+#include "jobs/quarantine.h"
 #include "jobs/search.h"
 #include "jobs/slurm_executor.h"
 #include "jobs/store.h"
@@ -63,6 +65,7 @@ class Controller {
     int64_t processes_per_task = 4096;  ///< an attempt may have so many, threads among them
     /// Jobs run through Slurm, on its nodes.
     std::optional<SlurmExecutor::Options> slurm = {};
+    double stuck_alert_s = 1800;  ///< without output, CPU time or a kernel
   };
 
   /// Opens the store and takes up what runs.
@@ -95,8 +98,17 @@ class Controller {
   const Snapshot& snapshot() const { return snapshot_; }
   const Meter& meter() const { return meter_; }
   devices::Watch::Reading devices() const { return watch_.latest(); }
+  const Quarantine& quarantine() const { return quarantine_; }
   /// What somebody should look at now, one line each.
   std::vector<std::string> alerts() const;
+  /// What the present attempt of a job used so far; nothing of one that does not run.
+  struct Spent {
+    std::optional<Use> devices;
+    GroupReport groups;
+    std::optional<DiskUse> disk;
+  };
+  std::optional<Spent> spent(int64_t job) const;
+  std::vector<int64_t> running() const { return {active_.begin(), active_.end()}; }
   Store& store() { return store_; }
   const Executor& executor() const { return *executor_; }
 
@@ -118,6 +130,7 @@ class Controller {
     std::optional<AttemptOutcome> failure;                        // of the task that ended a gang
     bool handed_over = false;                                     // and not seen running yet
     int64_t log_read = 0;  // bytes of the first task's log that were searched for reports
+    int64_t printed = 0;   // bytes of its logs at the last look
     Afterwards afterwards = Afterwards::nothing;
     std::string stop_reason;
     std::vector<int> watched;         // one descriptor a process
@@ -153,8 +166,12 @@ class Controller {
   void mind_searches();
   void mind_search(Entry& entry);
   void compare(Entry& entry, const Report& report);
+  void mind_patience();
+  void mind_quarantine(const std::vector<devices::DeviceSample>& samples);
+  std::string closed_devices() const;
   void take_back(HostId host);
   void mind_logs();
+  void mind_activity();
   void mind_devices();
   void keep_history(const std::vector<devices::DeviceSample>& samples);
   void book_usage(const Entry& entry, const AttemptOutcome& outcome, const Transition& end);
@@ -181,9 +198,11 @@ class Controller {
   std::set<int64_t> active_;  // those with an attempt
   std::vector<int> awaited_;
   bool changed_ = true;  // since the last decision
-  double logs_minded_s_ = 0, searches_minded_s_ = 0;
+  double logs_due_s_ = 0, activity_due_s_ = 0, searches_minded_s_ = 0;
   devices::Watch watch_;
   Meter meter_;
+  Quarantine quarantine_;
+  Activity activity_;
   int64_t reading_ = 0;  // the last one that was added up
   int64_t history_s_ = 0;
   double stand_by_s_ = 0;  // when the runner makes ready for the next start

@@ -6,11 +6,13 @@
 
 #include "base/error.h"
 #include "jobs/controller.h"
+#include "jobs/rotation.h"
 
 namespace dais::jobs {
 namespace {
 
 constexpr double disk_alert_share = 0.05;
+constexpr double activity_every_s = 10;
 
 // The placement of one task each: a device that several tasks share counts once, with all of it.
 std::vector<Holding> holdings_of(int64_t job, const Placement& placement,
@@ -42,6 +44,34 @@ void Controller::mind_devices() {
   }
   meter_.sample(now_s_, reading.devices, holdings, options_.machine.devices);
   keep_history(reading.devices);
+  mind_quarantine(reading.devices);
+}
+
+void Controller::mind_activity() {
+  if (now_s_ < activity_due_s_) return;
+  activity_due_s_ = now_s_ + activity_every_s;
+  for (const int64_t id : active_) {
+    const Entry& entry = open_.at(id);
+    if (entry.row.phase != Phase::running) continue;
+    Signs signs;
+    for (int task = 0; task < entry.request.tasks; ++task) {
+      signs.output_bytes += log_bytes(executor_->log(attempt_of(entry), task));
+    }
+    signs.cpu_s = executor_->groups(attempt_of(entry)).cpu_s;
+    signs.has_devices = entry.request.gpu_milli > 0;
+    const auto use = meter_.use(id);
+    if (use)
+      signs.devices_busy = use->idle_since_s < 0 || now_s_ - use->idle_since_s < activity_every_s;
+    activity_.look(id, now_s_, signs);
+  }
+}
+
+std::optional<Controller::Spent> Controller::spent(int64_t job) const {
+  const auto found = open_.find(job);
+  if (found == open_.end() || !active_.contains(job)) return std::nullopt;
+  const Entry& entry = found->second;
+  return Spent{meter_.use(job), executor_->groups(attempt_of(entry)),
+               executor_->disk(attempt_of(entry), entry.request.tasks)};
 }
 
 void Controller::keep_history(const std::vector<devices::DeviceSample>& samples) {
@@ -92,6 +122,10 @@ void Controller::book_usage(const Entry& entry, const AttemptOutcome& outcome,
   row.gpu_memory_peak_bytes = use.memory_peak_bytes;
   row.cpu_s = outcome.groups.cpu_s;
   row.memory_peak_bytes = outcome.groups.memory_peak_bytes;
+  if (outcome.disk) {
+    row.read_bytes = static_cast<double>(outcome.disk->read_bytes);
+    row.written_bytes = static_cast<double>(outcome.disk->written_bytes);
+  }
   try {
     store_.add_usage(row);
   } catch (const Error& error) {
@@ -108,6 +142,17 @@ std::vector<std::string> Controller::alerts() const {
     if (idle_s < options_.idle_alert_s) continue;
     out.push_back("job " + std::to_string(id) + " has held its GPUs for " +
                   std::to_string(std::llround(idle_s / 60)) + " minutes without a kernel");
+  }
+  for (const int64_t id : active_) {
+    const double quiet_s = activity_.quiet_s(id, now_s_);
+    if (quiet_s < options_.stuck_alert_s) continue;
+    out.push_back("job " + std::to_string(id) + " may be stuck: for " +
+                  std::to_string(std::llround(quiet_s / 60)) +
+                  " minutes it printed nothing and used neither CPU nor GPU");
+  }
+  for (const auto& [device, bytes] : quarantine_.closed()) {
+    out.push_back("GPU " + std::to_string(device) + " is in quarantine: no job holds it, yet " +
+                  std::to_string(bytes >> 20) + " MiB of its memory stay in use");
   }
   struct statvfs disk {};
   if (statvfs(options_.folder.c_str(), &disk) == 0 && disk.f_blocks > 0) {

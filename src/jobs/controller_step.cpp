@@ -14,13 +14,14 @@
 #include "base/span.h"
 #include "jobs/controller.h"
 #include "jobs/placement_text.h"
+#include "jobs/rotation.h"
 
 namespace dais::jobs {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr double shim_poll_s = 0.001;  // between the end of a process and that of its shim
-constexpr double logs_every_s = 2;
+constexpr double logs_every_s = 2, flood_every_s = 0.1;
 constexpr double devices_every_s = 1;
 constexpr double searches_every_s = 0.5;
 constexpr int64_t most_log_look = 4 << 20;
@@ -62,10 +63,6 @@ std::string failure_text(const AttemptOutcome& outcome, const JobRequest& reques
     text += " of task " + std::to_string(outcome.failed_task);
   }
   return text;
-}
-
-double backoff_s(const JobRequest& request, int64_t failures) {
-  return std::min(3600.0, request.backoff_s * std::exp2(static_cast<double>(failures)));
 }
 
 }  // namespace
@@ -160,6 +157,12 @@ void Controller::finish(Entry& entry, AttemptOutcome outcome) {
   move({transition});
   book_usage(entry, outcome, transition);
   unwatch(entry);
+  for (int task = 0; task < entry.request.tasks; ++task) {
+    const auto log = executor_->log(attempt_of(entry), task);
+    const auto limit = static_cast<int64_t>(options_.log_limit_bytes);
+    if (log_bytes(log) > limit) trim(log, limit);
+  }
+  activity_.forget(id);
   executor_->clean_up(attempt_of(entry));
   stand_by_s_ = now_s_ + executor_->stand_by_in_s();
   leave_place(entry, transition);
@@ -214,21 +217,25 @@ void Controller::mind_deadlines() {
 }
 
 // A log that grew past the limit keeps one older part; what the job writes next starts it anew.
+// Whoever floods his is looked at more often.
 void Controller::mind_logs() {
-  if (now_s_ - logs_minded_s_ < logs_every_s) return;
-  logs_minded_s_ = now_s_;
+  if (now_s_ < logs_due_s_) return;
+  bool flood = false;
   for (const int64_t id : active_) {
-    const Entry& entry = open_.at(id);
+    Entry& entry = open_.at(id);
+    int64_t printed = 0;
     for (int task = 0; task < entry.request.tasks; ++task) {
       const auto log = executor_->log(attempt_of(entry), task);
-      std::error_code error;
-      const auto size = std::filesystem::file_size(log, error);
-      if (error || static_cast<double>(size) < options_.log_limit_bytes) continue;
-      std::filesystem::copy_file(log, log.string() + ".old",
-                                 std::filesystem::copy_options::overwrite_existing, error);
-      std::filesystem::resize_file(log, 0, error);
+      const int64_t size = log_bytes(log);
+      printed += size;
+      const auto limit = static_cast<int64_t>(options_.log_limit_bytes);
+      if (size >= limit) rotate(log, limit);
+      flood = flood || size >= limit;
     }
+    flood = flood || static_cast<double>(printed - entry.printed) > options_.log_limit_bytes / 8;
+    entry.printed = printed;
   }
+  logs_due_s_ = now_s_ + (flood ? flood_every_s : logs_every_s);
 }
 
 // ---- Searches
@@ -282,30 +289,6 @@ void Controller::compare(Entry& entry, const Report& report) {
   stop_attempt(entry, Afterwards::cancel,
                "cancelled by its search: at step " + std::to_string(rung) +
                    " it is not among the best of " + std::to_string(values.size()));
-}
-
-// Nodes that went away keep their jobs, as far as is known, and get no new ones.
-void Controller::mind_hosts() {
-  const std::vector<bool> open = executor_->open_hosts();
-  for (HostId id = 0; id < open.size(); ++id) {
-    if (snapshot_.capacity().host(id).open == open[id]) continue;
-    journal_.set_host_open(id, open[id]);
-    changed_ = true;
-    if (!open[id]) take_back(id);
-  }
-}
-
-// What was handed over for a host and has not begun there goes elsewhere.
-void Controller::take_back(HostId host) {
-  const std::vector<int64_t> active(active_.begin(), active_.end());
-  for (const int64_t id : active) {
-    Entry& entry = open_.at(id);
-    const bool there = std::ranges::any_of(entry.placement,
-                                           [host](const Slot& slot) { return slot.host == host; });
-    if (there && entry.handed_over && entry.row.phase == Phase::starting) {
-      stop_attempt(entry, Afterwards::wait, "a node of it went away");
-    }
-  }
 }
 
 // ---- Decisions
@@ -389,7 +372,7 @@ void Controller::launch(Entry& entry) {
       executor_->start(attempt_of(entry), entry.request, entry.placement);
     }
     stand_by_s_ = now_s_ + executor_->stand_by_in_s();
-    entry.log_read = 0;
+    entry.log_read = entry.printed = 0;
   } catch (const Error& error) {
     const bool later = error.code() == Code::exhausted;
     // A full disk is not the job's fault. A program that is not there now is not there in a second:
@@ -426,7 +409,9 @@ double Controller::step() {
   mind_logs();
   mind_searches();
   mind_devices();
+  mind_activity();
   mind_hosts();
+  mind_patience();
   enqueue_ready();
   if (changed_ || snapshot_.next_change_s() <= now_s_) {
     changed_ = false;
@@ -458,7 +443,10 @@ double Controller::step() {
       }
     }
   }
-  if (!active_.empty()) next = std::min({next, logs_every_s, executor_->look_every_s()});
+  if (!active_.empty()) {
+    next =
+        std::min({next, logs_due_s_ - now_s_, activity_due_s_ - now_s_, executor_->look_every_s()});
+  }
   const bool searches = std::ranges::any_of(
       active_, [this](int64_t id) { return open_.at(id).request.search.first_step > 0; });
   if (searches) next = std::min(next, searches_every_s);

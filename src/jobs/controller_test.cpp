@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -37,8 +38,9 @@ class ControllerTest : public testing::Test {
   struct Options {
     bool own_users = false;
     int64_t processes = 4096;
+    double log_limit_bytes = 64 << 20;
   };
-  void open(bool own_users = false) { open(Options{own_users, 4096}); }
+  void open() { open(Options()); }
   void open(const Options& options) {
     Host host;
     host.name = "box";
@@ -46,15 +48,16 @@ class ControllerTest : public testing::Test {
     host.cpu_milli = 64'000;
     host.memory_mib = 65'536;
     controller_.reset();
-    controller_ = std::make_unique<Controller>(Controller::Options{folder_,
-                                                                   host,
-                                                                   policy_named("default"),
-                                                                   steady_now_s,
-                                                                   64 << 20,
-                                                                   {},
-                                                                   600,
-                                                                   options.own_users,
-                                                                   options.processes});
+    controller_ =
+        std::make_unique<Controller>(Controller::Options{folder_,
+                                                         host,
+                                                         policy_named("default"),
+                                                         [this] { return steady_now_s() + set_s_; },
+                                                         options.log_limit_bytes,
+                                                         {},
+                                                         600,
+                                                         options.own_users,
+                                                         options.processes});
   }
 
   JobRequest script(const std::string& text, double gpus = 1) const {
@@ -91,6 +94,7 @@ class ControllerTest : public testing::Test {
   }
 
   fs::path folder_;
+  double set_s_ = 0;  // what somebody set the clock forward by
   std::unique_ptr<Controller> controller_;
 };
 
@@ -159,6 +163,54 @@ TEST_F(ControllerTest, AForkBombMeetsItsLimitAndNothingOfItIsLeft) {
   controller_->cancel(job, "the test");
   ASSERT_TRUE(reaches(job, Phase::cancelled));
   EXPECT_TRUE(controller_->executor().members({job, 1}).empty());
+}
+
+TEST_F(ControllerTest, AFloodOfOutputIsKeptWithinItsLimit) {
+  Options options;
+  options.log_limit_bytes = 1 << 20;
+  open(options);
+  const int64_t job = submit(script("while :; do head -c 100000 /dev/zero; done"));
+  const fs::path log = controller_->executor().log({job, 1}, 0), old = log.string() + ".old";
+  ASSERT_TRUE(run_until([&] { return fs::exists(old) && fs::file_size(old) > 0; }));
+  EXPECT_LE(fs::file_size(old), 1U << 20);
+  controller_->cancel(job, "the test");
+  ASSERT_TRUE(reaches(job, Phase::cancelled));
+  EXPECT_LE(fs::file_size(log), 1U << 20);
+  EXPECT_LE(fs::file_size(old), 1U << 20);
+}
+
+TEST_F(ControllerTest, WhatAJobWroteToStorageIsBooked) {
+  // Memory is no storage, and nobody counts what is written to it.
+  struct statfs about {};
+  ASSERT_EQ(statfs(folder_.c_str(), &about), 0);
+  if (about.f_type == 0x01021994) GTEST_SKIP() << "the folder of the test lies in memory";
+  const int64_t job =
+      submit(script("(dd if=/dev/zero of=big bs=1M count=3 conv=fsync; wait) & wait"));
+  ASSERT_TRUE(reaches(job, Phase::completed));
+  const auto sums = controller_->store().usage("", 0, 1e12);
+  ASSERT_EQ(sums.size(), 1U);
+  ASSERT_TRUE(sums[0].written_bytes);
+  EXPECT_GE(*sums[0].written_bytes, 3 << 20);
+}
+
+TEST_F(ControllerTest, AClockThatIsSetEndsNothingAndDelaysNothing) {
+  JobRequest limited = script("sleep 600");
+  limited.time_limit_s = 3600;
+  const int64_t runs = submit(limited);
+  JobRequest again = script("echo x >> tries; false");
+  again.retries = 1000;
+  again.backoff_s = 0.01;
+  const int64_t fails = submit(again);
+  ASSERT_TRUE(reaches(runs, Phase::running));
+  for (const double set_s : {86'400.0, -86'400.0, 0.0}) {
+    set_s_ = set_s;
+    open();
+    const size_t tries = text_of("tries").size();
+    ASSERT_TRUE(run_until([&] { return text_of("tries").size() > tries; })) << set_s;
+    EXPECT_EQ(phase(runs), Phase::running) << set_s;
+  }
+  EXPECT_EQ(controller_->show(runs)->row.attempts, 1);
+  controller_->cancel(fails, "the test");
 }
 
 TEST_F(ControllerTest, AFailureIsRetriedAndThenSaid) {
@@ -331,7 +383,9 @@ TEST_F(ControllerTest, WhatItDecidedCanBeDecidedAgain) {
 
 TEST_F(ControllerTest, AJobRunsAsWhoSubmittedIt) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can run jobs as other users";
-  open(true);
+  Options own;
+  own.own_users = true;
+  open(own);
   fs::create_directories(folder_ / "open");
   fs::permissions(folder_ / "open", fs::perms::all);
   fs::create_directories(folder_ / "closed");

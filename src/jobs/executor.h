@@ -26,6 +26,7 @@ struct AttemptOutcome {
   int signal = 0;
   int failed_task = -1;
   GroupReport groups = {};
+  std::optional<DiskUse> disk = {};
   std::string note = {};   ///< why it failed, where exit code and signal do not say it
   bool blameless = false;  ///< it was lost without fault of its own: it starts again
   bool succeeded() const { return state == AttemptState::ended && failed_task < 0; }
@@ -74,6 +75,16 @@ class Executor {
   virtual AttemptOutcome inspect(const AttemptName& name, int tasks) const = 0;
   /// How often attempts must be looked at; infinite where the ends of their processes are seen.
   virtual double look_every_s() const { return std::numeric_limits<double>::infinity(); }
+  /// How long what was handed over may wait to begin before it is taken back; infinite: for ever.
+  virtual double patience_s() const { return std::numeric_limits<double>::infinity(); }
+  /// Gives the hosts of a placement no jobs for a while: what was handed over for them did not
+  /// begin.
+  virtual void leave_alone(const Placement&) {}
+  /// How long ago the attempt began, by a clock that nobody sets; nothing when it is not known.
+  virtual std::optional<double> age_s(const AttemptName&, int) const { return std::nullopt; }
+  /// What it used so far.
+  virtual GroupReport groups(const AttemptName&) const { return {}; }
+  virtual std::optional<DiskUse> disk(const AttemptName&, int) const { return std::nullopt; }
   /// The first processes of the tasks that run here.
   virtual std::vector<ProcessId> processes(const AttemptName&, int) const { return {}; }
   /// Everything here that belongs to the attempt.

@@ -72,6 +72,11 @@ void Journal::set_host_open(HostId id, bool open) {
   line(host_open_line(snapshot_.now_s(), id, open));
 }
 
+void Journal::set_device_open(HostId id, int device, bool open) {
+  snapshot_.set_device_open(id, device, open);
+  line(device_open_line(snapshot_.now_s(), id, device, open));
+}
+
 ProjectId Journal::add_project(const Project& project) {
   const ProjectId id = snapshot_.add_project(project);
   line(project_line(snapshot_.now_s(), id, project));
@@ -138,11 +143,14 @@ class Player {
     if (event.contains("host")) {
       snapshot_.add_host(host_from(event.at("host")));
     } else if (event.contains("host_open")) {
-      const auto id = event.at("id").get<HostId>();
-      if (id >= snapshot_.capacity().hosts()) {
-        throw Error(Code::invalid_argument, "a host that was not added");
+      snapshot_.set_host_open(host_of(event), event.at("host_open").get<bool>());
+    } else if (event.contains("device_open")) {
+      const HostId id = host_of(event);
+      const int device = event.at("device");
+      if (device < 0 || device >= snapshot_.capacity().host(id).host->devices) {
+        throw Error(Code::invalid_argument, "a device that the host has not");
       }
-      snapshot_.set_host_open(id, event.at("host_open").get<bool>());
+      snapshot_.set_device_open(id, device, event.at("device_open").get<bool>());
     } else if (event.contains("project")) {
       set_project(event);
     } else if (event.contains("submit")) {
@@ -163,6 +171,12 @@ class Player {
   ReplayReport report() const { return report_; }
 
  private:
+  HostId host_of(const nlohmann::json& event) const {
+    const auto id = event.at("id").get<HostId>();
+    if (id < snapshot_.capacity().hosts()) return id;
+    throw Error(Code::invalid_argument, "a host that was not added");
+  }
+
   void set_project(const nlohmann::json& event) {
     const ProjectId id = event.at("id");
     const Project project = project_from(event.at("project"));

@@ -24,6 +24,7 @@ class Journal {
   void advance(double now_s) { snapshot_.advance(now_s); }
   HostId add_host(const Host& host);
   void set_host_open(HostId id, bool open);
+  void set_device_open(HostId id, int device, bool open);
   ProjectId add_project(const Project& project);
   void set_project(ProjectId id, const Project& project);
   JobId submit(std::shared_ptr<const JobSpec> spec);

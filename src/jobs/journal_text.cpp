@@ -80,6 +80,10 @@ std::string host_open_line(double at_s, HostId id, bool open) {
   return text(at_s, {{"host_open", open}, {"id", id}});
 }
 
+std::string device_open_line(double at_s, HostId id, int device, bool open) {
+  return text(at_s, {{"device_open", open}, {"id", id}, {"device", device}});
+}
+
 Host host_from(const Json& json) {
   Host host;
   json.at("name").get_to(host.name);

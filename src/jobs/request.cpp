@@ -1,6 +1,7 @@
 #include "jobs/request.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -9,6 +10,8 @@ namespace dais::jobs {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr double longest_backoff_s = 3600;
 
 bool plain_name(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::ranges::all_of(text, [](char c) {
@@ -87,6 +90,10 @@ std::vector<std::string> problems_of(const JobRequest& request) {
   check_words(problems, request);
   check_amounts(problems, request);
   return problems.take();
+}
+
+double backoff_s(const JobRequest& request, int64_t failures) {
+  return std::min(longest_backoff_s, request.backoff_s * std::exp2(static_cast<double>(failures)));
 }
 
 std::string to_json(const JobRequest& request) {

@@ -63,6 +63,9 @@ JobRequest request_from_json(std::string_view text);
 /// Every rule a request must keep, whatever it came from. Empty when all hold.
 std::vector<std::string> problems_of(const JobRequest& request);
 
+/// Seconds between a failure, when there were so many before it, and the next attempt.
+double backoff_s(const JobRequest& request, int64_t failures);
+
 /// The amounts of a text such as "2", "0.5" (GPUs, CPUs), or "10GiB", "512MiB", "1.5G" (memory).
 /// Throw invalid_argument.
 int64_t parse_milli(std::string_view text, std::string_view what);

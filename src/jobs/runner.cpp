@@ -40,6 +40,13 @@ int free_port() {
   return port;
 }
 
+void add(std::optional<DiskUse>& sum, const std::optional<DiskUse>& one) {
+  if (!one) return;
+  if (!sum) sum.emplace();
+  sum->read_bytes += one->read_bytes;
+  sum->written_bytes += one->written_bytes;
+}
+
 std::string name_text(const AttemptName& name) {
   return std::to_string(name.job) + "." + std::to_string(name.number);
 }
@@ -185,6 +192,7 @@ AttemptOutcome Runner::inspect(const AttemptName& name, int tasks) const {
     absent += status.state == AttemptState::absent;
     running += status.state == AttemptState::running;
     lost += status.state == AttemptState::lost;
+    add(outcome.disk, status.disk);
     const bool failed =
         status.state == AttemptState::ended && (status.exit_code != 0 || status.signal != 0);
     if (failed && outcome.failed_task < 0) {
@@ -205,6 +213,29 @@ AttemptOutcome Runner::inspect(const AttemptName& name, int tasks) const {
 std::string Runner::wall(const JobRequest& request) const {
   const bool parts = request.gpu_milli % whole_gpu != 0;
   return !parts && groups_.holds("devices") ? "driver" : "none";
+}
+
+std::optional<double> Runner::age_s(const AttemptName& name, int tasks) const {
+  const std::vector<ProcessId> all = processes(name, tasks);
+  return all.empty() ? std::nullopt : std::optional(jobs::age_s(all[0]));
+}
+
+GroupReport Runner::groups(const AttemptName& name) const {
+  return groups_.report(name_text(name));
+}
+
+// Of the processes that run and, where they have ended, of those who waited for them: the shims
+// last.
+std::optional<DiskUse> Runner::disk(const AttemptName& name, int tasks) const {
+  std::set<pid_t> all;
+  for (const int pid : members(name)) all.insert(pid);
+  for (const ProcessId& first : processes(name, tasks)) {
+    all.insert(first.pid);
+    if (const pid_t shim = parent_of(first.pid)) all.insert(shim);
+  }
+  std::optional<DiskUse> sum;
+  for (const pid_t pid : all) add(sum, disk_use(pid));
+  return sum;
 }
 
 std::vector<ProcessId> Runner::processes(const AttemptName& name, int tasks) const {

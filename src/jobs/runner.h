@@ -29,6 +29,9 @@ class Runner : public Executor {
   void start(const AttemptName& name, const JobRequest& request,
              const Placement& placement) override;
   AttemptOutcome inspect(const AttemptName& name, int tasks) const override;
+  std::optional<double> age_s(const AttemptName& name, int tasks) const override;
+  GroupReport groups(const AttemptName& name) const override;
+  std::optional<DiskUse> disk(const AttemptName& name, int tasks) const override;
   std::vector<ProcessId> processes(const AttemptName& name, int tasks) const override;
   std::vector<int> members(const AttemptName& name) const override;
   void signal(const AttemptName& name, int tasks, int signal) override;

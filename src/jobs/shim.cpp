@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 
 #include "base/error.h"
@@ -94,18 +95,50 @@ void check_launch(const Launch& launch) {
 
 }  // namespace
 
-std::optional<ProcessId> identify(pid_t pid) {
+namespace {
+
+// A number of /proc/PID/stat, counted from the name, which stands in parentheses and may hold
+// anything.
+std::optional<uint64_t> stat_number(pid_t pid, int field) {
   const std::string stat = read_small("/proc/" + std::to_string(pid) + "/stat");
-  // The name stands in parentheses and may hold anything; 20 fields lie between it and the time.
-  const size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  size_t at = name_end;
-  for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  size_t at = stat.rfind(')');
+  for (int i = 0; i < field && at != std::string::npos; ++i) at = stat.find(' ', at + 1);
   if (at == std::string::npos) return std::nullopt;
   std::string_view rest = std::string_view(stat).substr(at + 1);
-  ProcessId process{pid, boot_id(), 0};
-  if (!parse(rest, process.start_ticks)) return std::nullopt;
-  return process;
+  uint64_t value = 0;
+  if (!parse(rest, value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<ProcessId> identify(pid_t pid) {
+  const auto start_ticks = stat_number(pid, 20);
+  if (!start_ticks) return std::nullopt;
+  return ProcessId{pid, boot_id(), *start_ticks};
+}
+
+double age_s(const ProcessId& process) {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
+         static_cast<double>(process.start_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+pid_t parent_of(pid_t pid) { return static_cast<pid_t>(stat_number(pid, 2).value_or(0)); }
+
+std::optional<DiskUse> disk_use(pid_t pid) {
+  const std::string text = read_small("/proc/" + std::to_string(pid) + "/io");
+  const auto number = [&text](const char* name) -> std::optional<int64_t> {
+    const size_t at = text.find(name);
+    if (at == std::string::npos) return std::nullopt;
+    std::string_view rest = std::string_view(text).substr(at + std::strlen(name));
+    int64_t value = 0;
+    return parse(rest, value) ? std::optional(value) : std::nullopt;
+  };
+  const auto read = number("\nread_bytes: "), written = number("\nwrite_bytes: ");
+  if (!read || !written) return std::nullopt;
+  return DiskUse{*read, *written};
 }
 
 ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch) {
@@ -169,6 +202,8 @@ AttemptStatus inspect_attempt(const std::string& attempt_folder) {
     rest.remove_prefix(5);
     if (parse(rest, result.exit_code) && parse(rest, result.signal)) {
       result.state = AttemptState::ended;
+      DiskUse disk;
+      if (parse(rest, disk.read_bytes) && parse(rest, disk.written_bytes)) result.disk = disk;
       return result;
     }
   }

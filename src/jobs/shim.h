@@ -33,6 +33,17 @@ struct ProcessId {
 
 /// The identity of a process, or nothing when there is none with that number.
 std::optional<ProcessId> identify(pid_t pid);
+/// Seconds since a process of this boot began.
+double age_s(const ProcessId& process);
+
+/// What was read from and written to storage.
+struct DiskUse {
+  int64_t read_bytes = 0, written_bytes = 0;
+};
+/// Of a process and of its children that it waited for; nothing when the system does not tell.
+std::optional<DiskUse> disk_use(pid_t pid);
+/// The parent of a process; 0 when it is gone.
+pid_t parent_of(pid_t pid);
 
 /// Starts an attempt under a shim, which outlives the caller: the parent of the job's processes,
 /// leader of their session and reaper of their orphans. `attempt_folder` must not exist; in it the
@@ -61,8 +72,9 @@ enum class AttemptState {
 
 struct AttemptStatus {
   AttemptState state = AttemptState::absent;
-  int exit_code = 0;  ///< when ended: of the first process
-  int signal = 0;     ///< when ended: the signal that killed it, or 0
+  int exit_code = 0;            ///< when ended: of the first process
+  int signal = 0;               ///< when ended: the signal that killed it, or 0
+  std::optional<DiskUse> disk;  ///< when ended: of all its processes
   std::optional<ProcessId> process;
 };
 

@@ -127,6 +127,7 @@ std::optional<FailedTask> first_failure(const std::string& srun_log) {
 
 SlurmExecutor::SlurmExecutor(fs::path folder, const Options& options, std::string identity)
     : Executor(std::move(folder)),
+      options_(options),
       identity_(std::move(identity)),
       slurm_(options.partition, uuid({}).substr(0, identity_digits)) {
   nodes_ = slurm_.nodes();
@@ -157,7 +158,17 @@ std::vector<bool> SlurmExecutor::open_hosts() const {
     const auto now = std::ranges::find(latest, node.name, &SlurmNode::name);
     out.push_back(now != latest.end() && now->up);
   }
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& [host, until] : left_alone_) out[host] = out[host] && until <= now;
   return out;
+}
+
+void SlurmExecutor::leave_alone(const Placement& placement) {
+  const auto pause = std::chrono::duration<double>(options_.patience_s);
+  for (const Slot& slot : placement) {
+    left_alone_[slot.host] = std::chrono::steady_clock::now() +
+                             std::chrono::duration_cast<std::chrono::steady_clock::duration>(pause);
+  }
 }
 
 std::vector<std::string> SlurmExecutor::problems(const JobRequest& request) const {

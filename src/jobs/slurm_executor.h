@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ class SlurmExecutor : public Executor {
  public:
   struct Options {
     std::string partition;  ///< empty: Slurm's default
+    /// What Slurm has not begun after so long is taken back, and its nodes are left alone as long.
+    double patience_s = 120;
   };
   /// Throws unavailable when Slurm does not answer.
   SlurmExecutor(std::filesystem::path folder, const Options& options, std::string identity);
@@ -34,6 +37,8 @@ class SlurmExecutor : public Executor {
   bool hands_over() const override { return true; }
   AttemptOutcome inspect(const AttemptName& name, int tasks) const override;
   double look_every_s() const override { return 0.25; }
+  double patience_s() const override { return options_.patience_s; }
+  void leave_alone(const Placement& placement) override;
   void signal(const AttemptName& name, int tasks, int signal) override;
   void kill(const AttemptName& name, int tasks) override;
   void clean_up(const AttemptName& name) override;
@@ -47,8 +52,10 @@ class SlurmExecutor : public Executor {
   std::string rank_script(const AttemptName& name, const JobRequest& request,
                           const std::vector<std::string>& addresses, int port) const;
 
+  Options options_;
   std::string identity_;
-  std::vector<SlurmNode> nodes_;  // in the order of hosts()
+  std::vector<SlurmNode> nodes_;                                        // in the order of hosts()
+  std::map<HostId, std::chrono::steady_clock::time_point> left_alone_;  // until when
   Slurm slurm_;
 };
 

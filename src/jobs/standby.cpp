@@ -101,7 +101,13 @@ void write_status(int status_file, int status) {
   std::memset(text, ' ', sizeof text);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const int length = std::snprintf(text, sizeof text - 1, "ended %d %d", code, signal);
+  int length = std::snprintf(text, sizeof text - 1, "ended %d %d", code, signal);
+  // Every process of the job was waited for, by its parent or here.
+  if (const auto disk = disk_use(getpid())) {
+    length += std::snprintf(text + length, sizeof text - 1 - static_cast<size_t>(length),
+                            " %lld %lld", static_cast<long long>(disk->read_bytes),
+                            static_cast<long long>(disk->written_bytes));
+  }
   text[length] = ' ';
   text[sizeof text - 1] = '\n';
   if (pwrite(status_file, text, sizeof text, 0) == sizeof text) fdatasync(status_file);

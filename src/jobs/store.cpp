@@ -46,6 +46,8 @@ constexpr std::array migrations = {
     "INSERT INTO identity VALUES (lower(hex(randomblob(16))));",
     "CREATE TABLE rung (search TEXT NOT NULL, step INTEGER NOT NULL, job INTEGER NOT NULL,"
     " value REAL NOT NULL, PRIMARY KEY (search, step, job)) WITHOUT ROWID;",
+    "ALTER TABLE usage ADD COLUMN read_bytes REAL;"
+    "ALTER TABLE usage ADD COLUMN written_bytes REAL;",
 };
 
 constexpr std::array phases = {Phase::waiting,   Phase::starting, Phase::running,  Phase::stopping,
@@ -470,20 +472,22 @@ void Store::add_usage(const UsageRow& row) {
   Statement insert(*this,
                    "INSERT OR REPLACE INTO usage (job, attempt, project, user, end_s, failed,"
                    " held_s, kernel_s, idle_s, unknown_s, moved_bytes, energy_j, cpu_s,"
-                   " gpu_memory_peak_bytes, memory_peak_bytes)"
-                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                   " gpu_memory_peak_bytes, memory_peak_bytes, read_bytes, written_bytes)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert.bind(1, row.job).bind(2, row.attempt).bind(3, row.project).bind(4, row.user);
   insert.bind(5, row.end_s).bind(6, int64_t{row.failed}).bind(7, row.held_s);
   insert.bind(8, row.kernel_s).bind(9, row.idle_s).bind(10, row.unknown_s);
   insert.bind(11, row.moved_bytes).bind(12, row.energy_j).bind(13, row.cpu_s);
-  insert.bind(14, row.gpu_memory_peak_bytes).bind(15, row.memory_peak_bytes).step();
+  insert.bind(14, row.gpu_memory_peak_bytes).bind(15, row.memory_peak_bytes);
+  insert.bind(16, row.read_bytes).bind(17, row.written_bytes).step();
 }
 
 std::vector<UsageSum> Store::usage(const std::string& project, double from_s, double to_s) const {
   Statement select(*this,
                    "SELECT project, CAST((end_s - ?1) / 86400 AS INTEGER) AS day, COUNT(*),"
                    " SUM(held_s), SUM(kernel_s), SUM(idle_s), SUM(unknown_s),"
-                   " SUM(CASE WHEN failed THEN held_s ELSE 0 END), SUM(energy_j), SUM(cpu_s)"
+                   " SUM(CASE WHEN failed THEN held_s ELSE 0 END), SUM(energy_j), SUM(cpu_s),"
+                   " SUM(read_bytes), SUM(written_bytes)"
                    " FROM usage WHERE end_s >= ?1 AND end_s < ?2 AND (?3 = '' OR project = ?3)"
                    " GROUP BY project, day ORDER BY project, day");
   select.bind(1, from_s).bind(2, to_s).bind(3, project);
@@ -491,7 +495,7 @@ std::vector<UsageSum> Store::usage(const std::string& project, double from_s, do
   while (select.step()) {
     sums.push_back({select.text(0), select.integer(1), select.integer(2), select.real(3),
                     select.real(4), select.real(5), select.real(6), select.real(7), select.maybe(8),
-                    select.maybe(9)});
+                    select.maybe(9), select.maybe(10), select.maybe(11)});
   }
   return sums;
 }

@@ -82,7 +82,7 @@ struct UsageRow {
   double end_s = 0;
   bool failed = false;
   double held_s = 0, kernel_s = 0, idle_s = 0, unknown_s = 0;  ///< GPU seconds, as in Use
-  std::optional<double> moved_bytes, energy_j, cpu_s;
+  std::optional<double> moved_bytes, energy_j, cpu_s, read_bytes, written_bytes;
   std::optional<int64_t> gpu_memory_peak_bytes, memory_peak_bytes;
 };
 
@@ -93,7 +93,7 @@ struct UsageSum {
   int64_t attempts = 0;
   double held_s = 0, kernel_s = 0, idle_s = 0, unknown_s = 0;
   double failed_s = 0;  ///< held by attempts that failed
-  std::optional<double> energy_j = {}, cpu_s = {};
+  std::optional<double> energy_j = {}, cpu_s = {}, read_bytes = {}, written_bytes = {};
 };
 
 /// One value of a device, over the `resolution_s` seconds before `at_s`.

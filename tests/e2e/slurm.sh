@@ -107,7 +107,7 @@ all_idle() { [ "$(sinfo -h -N -o %T | grep -c '^idle$')" = 4 ]; }
 until_true 60 all_idle || fail "the nodes do not come up"
 
 start_dais() {
-  start dais "$dais" up --executor slurm
+  start dais "$dais" up --executor slurm --patience 15s
   until_true 30 "$dais" jobs >/dev/null || fail "dais up does not answer"
 }
 start_dais
