@@ -20,7 +20,11 @@ struct Arguments {
   std::vector<std::string> command, environment, notify;
   std::vector<int64_t> after;
   std::string name, project, folder, gpus, cpus, memory, grace, time_limit, min_run, backoff;
-  std::optional<int> priority, tasks, retries;
+  std::vector<std::string> sweep;
+  std::string better;
+  std::optional<double> factor;
+  std::optional<int> priority, tasks, min_tasks, retries, array, samples;
+  std::optional<int64_t> seed, first;
   bool snapshot = false, not_preemptible = false;
 };
 
@@ -36,7 +40,56 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
+// `lr=0.1,0.01` takes each value; `lr=1e-5..1e-1` is a range, with `:log` drawn by its logarithm.
+void add_sweep(Json& sweep, const std::string& text) {
+  const size_t equal = text.find('='), range = text.find("..");
+  if (equal == std::string::npos || equal == 0 || equal + 1 == text.size()) {
+    throw Error(Code::invalid_argument, "--sweep needs NAME=VALUES", text,
+                "Such as lr=0.1,0.01 or lr=1e-5..1e-1:log");
+  }
+  Json& values = sweep[text.substr(0, equal)];
+  if (range == std::string::npos) {
+    std::istringstream list(text.substr(equal + 1));
+    for (std::string value; std::getline(list, value, ',');) values.push_back(value);
+    return;
+  }
+  std::string to = text.substr(range + 2);
+  const bool log = to.ends_with(":log");
+  if (log) to.resize(to.size() - 4);
+  values = {{"from", text.substr(equal + 1, range - equal - 1)}, {"to", to}, {"log", log}};
+}
+
+bool has_sweep(const Arguments& a) {
+  return !a.sweep.empty() || a.array || a.samples || a.seed || a.first || a.factor ||
+         !a.better.empty();
+}
+
+// What the flags of a sweep say as a job file, so that one reader expands and checks both.
+std::vector<jobs::JobRequest> swept_requests(const Arguments& a) {
+  if (!a.file.empty()) {
+    throw Error(Code::invalid_argument, "a sweep is given by flags and there is a job file", a.file,
+                "Write the sweep into the file");
+  }
+  Json file;
+  file["command"] = a.command;
+  file["name"] = !a.name.empty()     ? a.name
+                 : a.command.empty() ? std::string("sweep")
+                                     : fs::path(a.command[0]).filename().string();
+  for (const std::string& one : a.sweep) add_sweep(file["sweep"], one);
+  if (a.array) file["array"] = *a.array;
+  const auto search = [&file](const char* key, const auto& value) {
+    if (value) file["search"][key] = *value;
+  };
+  search("samples", a.samples);
+  search("seed", a.seed);
+  search("first", a.first);
+  search("factor", a.factor);
+  if (!a.better.empty()) file["search"]["better"] = a.better;
+  return jobs::read_job_file(file.dump(), "the flags", fs::current_path().string());
+}
+
 std::vector<jobs::JobRequest> base_requests(const Arguments& arguments) {
+  if (has_sweep(arguments)) return swept_requests(arguments);
   if (arguments.file.empty()) {
     jobs::JobRequest request;
     request.folder = fs::current_path().string();
@@ -62,13 +115,15 @@ void override(jobs::JobRequest& request, const Arguments& arguments) {
   const auto set = [](const std::string& text, auto& field, auto parse, const char* flag) {
     if (!text.empty()) field = parse(text, flag);
   };
-  if (!arguments.command.empty()) request.command = arguments.command;
+  // Those of a sweep have their values in the command and in the name.
+  const bool swept = has_sweep(arguments);
+  if (!arguments.command.empty() && !swept) request.command = arguments.command;
   if (!arguments.project.empty()) request.project = arguments.project;
   if (!arguments.folder.empty()) request.folder = fs::absolute(arguments.folder).string();
   if (request.name.empty() && !request.command.empty()) {
     request.name = fs::path(request.command[0]).filename().string();
   }
-  if (!arguments.name.empty()) request.name = arguments.name;
+  if (!arguments.name.empty() && !swept) request.name = arguments.name;
   set(arguments.gpus, request.gpu_milli, jobs::parse_milli, "--gpus");
   set(arguments.cpus, request.cpu_milli, jobs::parse_milli, "--cpus");
   set(arguments.memory, request.memory_mib, jobs::parse_mib, "--memory");
@@ -78,6 +133,7 @@ void override(jobs::JobRequest& request, const Arguments& arguments) {
   set(arguments.backoff, request.backoff_s, jobs::parse_seconds, "--backoff");
   request.priority = arguments.priority.value_or(request.priority);
   request.tasks = arguments.tasks.value_or(request.tasks);
+  request.min_tasks = arguments.min_tasks.value_or(request.min_tasks);
   request.retries = arguments.retries.value_or(request.retries);
   request.snapshot |= arguments.snapshot;
   request.preemptible &= !arguments.not_preemptible;
@@ -126,6 +182,8 @@ void add_flags(CLI::App& command, Arguments& a) {
   command.add_option("--cpus", a.cpus, "CPUs of each task");
   command.add_option("--memory", a.memory, "Memory of each task, such as 8GiB");
   command.add_option("--tasks", a.tasks, "Tasks that start together");
+  command.add_option("--min-tasks", a.min_tasks,
+                     "Elastic: runs with so few of them, and with more when there is room");
   command.add_option("--folder", a.folder, "Where it runs; this folder otherwise");
   command.add_flag("--snapshot", a.snapshot, "Run in a copy of the folder made now");
   command.add_option("--env", a.environment, "NAME=VALUE, any number of times");
@@ -137,6 +195,17 @@ void add_flags(CLI::App& command, Arguments& a) {
   command.add_option("--retries", a.retries, "Starts again this often when it fails");
   command.add_option("--backoff", a.backoff, "Before the first retry; doubles each time");
   command.add_option("--after", a.after, "Jobs that must complete first")->delimiter(',');
+  command.add_option("--array", a.array, "So many jobs; {index} in the command is their number");
+  command.add_option("--sweep", a.sweep,
+                     "NAME=A,B,C: a job for every combination, {NAME} in the command its value; "
+                     "NAME=FROM..TO or NAME=FROM..TO:log with --samples");
+  command.add_option("--samples", a.samples, "Draw so many jobs of the sweep at random");
+  command.add_option("--seed", a.seed, "The same seed draws the same");
+  command.add_option("--first", a.first,
+                     "End losers early: first step at which jobs are compared by what they report");
+  command.add_option("--factor", a.factor, "One in so many goes on, and steps grow by it");
+  command.add_option("--better", a.better, "smaller or larger")
+      ->check(CLI::IsMember({"smaller", "larger"}));
   command.add_option("--key", a.key, "Submitting the same key again gives the same job");
   command.add_option("command", a.command, "Program and arguments, after --");
 }

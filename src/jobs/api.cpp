@@ -80,6 +80,8 @@ Json job_json(const JobView& view, double now_s) {
   json["ended_s"] = row.end_s > 0 ? Json(row.end_s) : Json();
   json["outcome"] = row.outcome;
   json["tasks"] = view.request.tasks;
+  json["min_tasks"] = view.request.min_tasks > 0 ? view.request.min_tasks : view.request.tasks;
+  json["tasks_now"] = tasks_in(view.placement);
   json["gpus"] = static_cast<double>(view.request.gpu_milli) / 1000;
   Json devices = Json::array();
   for (const Slot& slot : view.placement) {

@@ -124,7 +124,7 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
   if (!broken.empty()) return;
   const std::vector<std::string> cannot = executor_->problems(request);
   problems.insert(problems.end(), cannot.begin(), cannot.end());
-  const Shape shape{request.tasks,
+  const Shape shape{request.min_tasks > 0 ? request.min_tasks : request.tasks,
                     {request.gpu_milli, request.cpu_milli, request.memory_mib},
                     request.preemptible};
   if (!snapshot_.capacity().possible(shape, true)) {
@@ -188,6 +188,7 @@ std::vector<int64_t> Controller::submit(std::vector<Submission> submissions) {
     entry.row.spec = rows[i].spec;
     entry.row.submit_s = now_s_;
     entry.request = submissions[i].request;
+    entry.asked_tasks = entry.request.tasks;
     if (entry.request.after.empty()) enqueue(entry);
   }
   changed_ = true;
@@ -221,6 +222,7 @@ void Controller::recover() {
     Entry& entry = open_[row.id];
     entry.row = row;
     entry.request = request_from_json(row.spec);
+    entry.asked_tasks = entry.request.tasks;
     // The clock may have been set back meanwhile.
     entry.row.ready_s = std::min(row.ready_s, now_s_ + backoff_s(entry.request, row.failures));
     entry.row.start_s = std::min(row.start_s, now_s_);
@@ -232,16 +234,28 @@ void Controller::recover() {
   executor_->all_adopted(active);
 }
 
+// An elastic job has as many tasks as its place holds.
+void Controller::place(Entry& entry, Placement placement) {
+  entry.placement = std::move(placement);
+  if (!entry.placement.empty()) entry.request.tasks = tasks_in(entry.placement);
+}
+
+void Controller::unplace(Entry& entry) {
+  entry.placement.clear();
+  entry.request.tasks = entry.asked_tasks;
+}
+
 void Controller::adopt(Entry& entry) {
+  place(entry, placement_from_text(entry.row.placement));
   const AttemptOutcome outcome = executor_->inspect(attempt_of(entry), entry.request.tasks);
   const bool none = outcome.state == AttemptState::absent && !executor_->hands_over();
   if (entry.row.phase == Phase::starting && none) {
     // Not every task exists: nothing of it may go on.
     executor_->kill(attempt_of(entry), entry.request.tasks);
     move({{entry.row.id, Phase::waiting, "the daemon ended before it was started"}});
+    unplace(entry);
     return;
   }
-  entry.placement = placement_from_text(entry.row.placement);
   // Or forward: how long it has run is not for the clock to say.
   const auto age_s = executor_->age_s(attempt_of(entry), entry.request.tasks);
   if (age_s) entry.row.start_s = now_s_ - *age_s;
@@ -249,7 +263,10 @@ void Controller::adopt(Entry& entry) {
     entry.handed_over = entry.row.phase == Phase::starting;
     executor_->start(attempt_of(entry), entry.request, entry.placement);
   }
+  const int tasks = entry.request.tasks;
+  entry.request.tasks = entry.asked_tasks;
   enqueue(entry);
+  entry.request.tasks = tasks;
   journal_.start(entry.queued, entry.placement, Standing::normal);
   active_.insert(entry.row.id);
   if (entry.row.phase == Phase::starting) {
@@ -319,9 +336,11 @@ JobSpec Controller::spec_of(const JobRequest& request) const {
   spec.name = request.name;
   spec.project = projects_.at(request.project).first;
   spec.priority = request.priority;
-  spec.shape = {request.tasks,
+  const bool elastic = request.min_tasks > 0 && request.min_tasks < request.tasks;
+  spec.shape = {elastic ? request.min_tasks : request.tasks,
                 {request.gpu_milli, request.cpu_milli, request.memory_mib},
                 request.preemptible};
+  if (elastic) spec.fewest_tasks = request.min_tasks, spec.most_tasks = request.tasks;
   spec.time_limit_s = request.time_limit_s;
   spec.min_run_s = request.min_run_s;
   return spec;

@@ -126,6 +126,7 @@ class Controller {
     JobRequest request;
     JobId queued = 0;  // its id in the snapshot, 0 when it is not there
     Placement placement;
+    int asked_tasks = 1;  // while it has a place, request.tasks says with how many it runs
     double deadline_s = std::numeric_limits<double>::infinity();  // of the grace or time limit
     std::optional<AttemptOutcome> failure;                        // of the task that ended a gang
     bool handed_over = false;                                     // and not seen running yet
@@ -147,6 +148,8 @@ class Controller {
 
   void recover();
   void adopt(Entry& entry);
+  static void place(Entry& entry, Placement placement);
+  static void unplace(Entry& entry);
   void add_to_snapshot(const ProjectRequest& project);
   Project governed(const ProjectRequest& project) const;
   JobSpec spec_of(const JobRequest& request) const;
@@ -198,6 +201,7 @@ class Controller {
   std::set<int64_t> active_;  // those with an attempt
   std::vector<int> awaited_;
   bool changed_ = true;  // since the last decision
+  double decided_s_ = 0;
   double logs_due_s_ = 0, activity_due_s_ = 0, searches_minded_s_ = 0;
   devices::Watch watch_;
   Meter meter_;

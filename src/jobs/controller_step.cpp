@@ -24,11 +24,17 @@ constexpr double shim_poll_s = 0.001;  // between the end of a process and that 
 constexpr double logs_every_s = 2, flood_every_s = 0.1;
 constexpr double devices_every_s = 1;
 constexpr double searches_every_s = 0.5;
+constexpr double growth_every_s = 60;
 constexpr int64_t most_log_look = 4 << 20;
 // A job that could not start for want of space, processes or descriptors is tried again after this.
 constexpr double exhausted_wait_s = 2;
 // One that was lost without fault of its own, so that what lost it may come to rest.
 constexpr double lost_wait_s = 1;
+
+std::string stop_text(const Preemption& preemption, int64_t beneficiary) {
+  if (preemption.victim == preemption.beneficiary) return "to go on with more tasks";
+  return "preempted for job " + std::to_string(beneficiary);
+}
 
 bool shares_device(const Placement& a, const Placement& b) {
   return std::ranges::any_of(a, [&b](const Slot& slot) {
@@ -166,7 +172,7 @@ void Controller::finish(Entry& entry, AttemptOutcome outcome) {
   executor_->clean_up(attempt_of(entry));
   stand_by_s_ = now_s_ + executor_->stand_by_in_s();
   leave_place(entry, transition);
-  entry.placement.clear();
+  unplace(entry);
   entry.deadline_s = never;
   entry.failure.reset();
   entry.handed_over = false;
@@ -312,7 +318,7 @@ Controller::Moves Controller::moves_of(const Decision& decision, const Names& fr
   Moves moves;
   for (const Preemption& preemption : decision.preempt) {
     moves.push_back({name(preemption.victim), Phase::stopping,
-                     "preempted for job " + std::to_string(name(preemption.beneficiary))});
+                     stop_text(preemption, name(preemption.beneficiary))});
   }
   for (const Start& start : decision.start) {
     moves.push_back({name(start.job), Phase::starting, "", placement_text(start.placement)});
@@ -335,15 +341,14 @@ void Controller::carry_out(const Decision& decision) {
   for (const Preemption& preemption : decision.preempt) {
     Entry& victim = open_.at(by_queued_.at(preemption.victim));
     victim.afterwards = Afterwards::wait;
-    victim.stop_reason =
-        "preempted for job " + std::to_string(by_queued_.at(preemption.beneficiary));
+    victim.stop_reason = stop_text(preemption, by_queued_.at(preemption.beneficiary));
     victim.deadline_s = now_s_ + victim.request.grace_s;
     executor_->signal(attempt_of(victim), victim.request.tasks, SIGTERM);
   }
   for (const Start& start : decision.start) {
     const int64_t id = by_queued_.at(start.job);
     Entry& entry = open_.at(id);
-    entry.placement = start.placement;
+    place(entry, start.placement);
     active_.insert(id);
     for (const Preemption& preemption : decision.preempt) {
       if (preemption.beneficiary == start.job) {
@@ -384,7 +389,7 @@ void Controller::launch(Entry& entry) {
     journal_.end(entry.queued, false);
     by_queued_.erase(entry.queued);
     entry.queued = 0;
-    entry.placement.clear();
+    unplace(entry);
     active_.erase(id);
     executor_->clean_up({id, entry.row.attempts});
     if (!later) {
@@ -413,8 +418,10 @@ double Controller::step() {
   mind_hosts();
   mind_patience();
   enqueue_ready();
-  if (changed_ || snapshot_.next_change_s() <= now_s_) {
+  const bool grows = !snapshot_.growing().empty() && now_s_ - decided_s_ >= growth_every_s;
+  if (changed_ || snapshot_.next_change_s() <= now_s_ || grows) {
     changed_ = false;
+    decided_s_ = now_s_;
     decide_and_apply();
   }
   launch_ready();
@@ -450,6 +457,7 @@ double Controller::step() {
   const bool searches = std::ranges::any_of(
       active_, [this](int64_t id) { return open_.at(id).request.search.first_step > 0; });
   if (searches) next = std::min(next, searches_every_s);
+  if (!snapshot_.growing().empty()) next = std::min(next, decided_s_ + growth_every_s - now_s_);
   if (watch_.watching()) next = std::min(next, devices_every_s);
   return changed_ ? 0 : std::max(0.0, next);
 }

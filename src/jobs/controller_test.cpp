@@ -251,6 +251,28 @@ TEST_F(ControllerTest, APriorityTakesThePlaceAndGivesItBack) {
   EXPECT_EQ(controller_->show(low)->row.attempts, 2);
 }
 
+TEST_F(ControllerTest, AnElasticJobGoesOnWithAsManyTasksAsThereIsRoomFor) {
+  const int64_t first = submit(script("sleep 600", 3));
+  JobRequest elastic =
+      script("trap 'exit 0' TERM; echo $WORLD_SIZE >> sizes.$RANK; while :; do sleep 0.02; done");
+  elastic.tasks = 4;
+  elastic.min_tasks = 1;
+  elastic.min_run_s = 0.001;
+  const int64_t job = submit(elastic);
+  ASSERT_TRUE(run_until([this] { return text_of("sizes.0") == "1\n"; }));
+  controller_->cancel(first, "the test");
+  ASSERT_TRUE(run_until([this] { return text_of("sizes.0") == "1\n4\n"; }));
+  ASSERT_TRUE(run_until([this] { return text_of("sizes.3") == "4\n"; }));
+  // A controller that takes up knows with how many it runs.
+  open();
+  JobRequest urgent = script("sleep 600", 2);
+  urgent.priority = 10;
+  submit(urgent);
+  ASSERT_TRUE(run_until([this] { return text_of("sizes.0") == "1\n4\n2\n"; }));
+  EXPECT_EQ(text_of("sizes.1"), "4\n2\n");
+  EXPECT_EQ(controller_->show(job)->placement.size(), 2U);
+}
+
 TEST_F(ControllerTest, OneThatIgnoresSigtermIsKilledAfterItsGrace) {
   const int64_t job = submit(script("trap '' TERM; touch up; while :; do sleep 0.05; done"));
   ASSERT_TRUE(run_until([&] { return fs::exists(folder_ / "up"); }));

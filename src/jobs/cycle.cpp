@@ -5,6 +5,8 @@
 #include <limits>
 #include <tuple>
 
+#include "jobs/consolidation.h"
+
 namespace dais::jobs {
 namespace {
 
@@ -12,6 +14,7 @@ namespace {
 constexpr int senior_failures = 16;
 constexpr int seniors_looked_at = 512;
 constexpr int most_starts_watched = 4096;
+constexpr size_t growing_looked_at = 16;
 // Use below this share of a fair one counts as this much: newcomers are favoured, not boundless.
 constexpr double least_use = 0.01;
 
@@ -45,12 +48,16 @@ Cycle::Cycle(const Snapshot& snapshot, const Policy& policy, JobId watched)
 }
 
 void Cycle::run() {
-  if (now_.waiting().empty()) return;
-  weigh_projects();
-  if (now_.has_quotas()) pass(true);
-  if (!held_ && policy_.ordering == Ordering::standard) tenure_pass();
-  if (!held_) pass(false);
-  decision_.more = spent();
+  if (!now_.waiting().empty()) {
+    weigh_projects();
+    if (now_.has_quotas()) pass(true);
+    if (!held_ && policy_.ordering == Ordering::standard) tenure_pass();
+    if (!held_) pass(false);
+    decision_.more = spent();
+  }
+  if (decision_.more || watched_ != 0) return;
+  stretch_starts();
+  if (policy_.ordering != Ordering::fifo) grow_one();
 }
 
 // To explain one job is worth more work than to decide.
@@ -275,19 +282,21 @@ void Cycle::tenure_pass() {
 
 Refusal Cycle::attempt(JobId id, double value, Standing standing) {
   const Job& job = now_.jobs().at(id);
-  Refusal refusal = admit(job);
+  Refusal refusal = admit(job, job.spec->shape.total());
   if (refusal == Refusal::none) {
     const Claim claim{id, job.spec->project,
                       policy_.ordering == Ordering::las ? 0 : job.spec->priority, value,
                       job.spec->shape};
-    if (!place_free(id, standing) && !place_by_preempting(claim, standing)) refusal = Refusal::room;
+    if (!place_free(id, standing) && !place_by_preempting(claim, standing) &&
+        !place_by_moving(claim, standing)) {
+      refusal = Refusal::room;
+    }
   }
   if (id == watched_) note(id, refusal);
   return refusal;
 }
 
-Refusal Cycle::admit(const Job& job) const {
-  const Resources need = job.spec->shape.total();
+Refusal Cycle::admit(const Job& job, const Resources& need) const {
   for (ProjectId id = job.spec->project; id != no_project; id = now_.project(id).spec->parent) {
     const ProjectState& state = now_.project(id);
     if (!(state.allocated + need).within(state.spec->limit)) return Refusal::limit;
@@ -342,16 +351,82 @@ bool Cycle::place_by_preempting(const Claim& claim, Standing standing) {
     }
     return false;
   }
-  for (JobId victim : choice->victims) {
-    victims_.invalidate(now_.jobs().at(victim).spec->project);
-    now_.preempt(victim);
-    decision_.preempt.push_back({victim, claim.job});
-  }
+  for (JobId victim : choice->victims) displace(victim, claim.job);
   // A victim may leave more than the claim needs.
   no_free_room_.clear();
   no_room_.clear();
   start(claim.job, std::move(choice->placement), standing);
   return true;
+}
+
+bool Cycle::place_by_moving(const Claim& claim, Standing standing) {
+  if (policy_.ordering == Ordering::fifo || moves_sought_) return false;
+  if (claim.shape.total().gpu_milli > now_.capacity().gpu_free()) return false;
+  moves_sought_ = true;
+  auto moves = consolidate(now_, policy_, claim);
+  if (!moves) return false;
+  for (JobId moved : moves->moved) displace(moved, claim.job);
+  no_free_room_.clear();
+  no_room_.clear();
+  start(claim.job, std::move(moves->placement), standing);
+  return true;
+}
+
+void Cycle::displace(JobId victim, JobId beneficiary) {
+  victims_.invalidate(now_.jobs().at(victim).spec->project);
+  now_.preempt(victim);
+  decision_.preempt.push_back({victim, beneficiary});
+}
+
+// ---- Elastic jobs
+
+// What a waiting job would take of what is free and allowed: an elastic one up to its most.
+Shape Cycle::stretched(const Job& job) const {
+  Shape shape = job.spec->shape;
+  if (job.spec->most_tasks <= shape.tasks) return shape;
+  const int fewest = shape.tasks;
+  shape.tasks = job.spec->most_tasks;
+  shape.tasks = std::max(fewest, now_.capacity().room(shape));
+  while (shape.tasks > fewest && admit(job, shape.total()) != Refusal::none) --shape.tasks;
+  return shape;
+}
+
+// Once everybody had his turn, the elastic ones of those that start take what is left.
+void Cycle::stretch_starts() {
+  for (Start& start : decision_.start) {
+    if (now_.jobs().at(start.job).spec->most_tasks == 0) continue;
+    now_.preempt(start.job);
+    now_.stopped(start.job);
+    auto placement = now_.capacity().find(stretched(now_.jobs().at(start.job)));
+    if (placement) start.placement = std::move(*placement);
+    now_.start(start.job, start.placement, start.standing);
+  }
+}
+
+// With nobody waiting or stopping, one elastic job that could have a quarter more starts again.
+void Cycle::grow_one() {
+  if (now_.growing().empty() || !now_.waiting().empty()) return;
+  int64_t running = 0;
+  now_.projects().for_each([&](uint64_t, const ProjectState& state) { running += state.running; });
+  if (running != static_cast<int64_t>(now_.jobs().size())) return;
+  std::vector<JobId> candidates;
+  for (auto entry = now_.growing().first(); entry && candidates.size() < growing_looked_at;
+       entry = now_.growing().after(entry->first)) {
+    candidates.push_back(entry->first);
+  }
+  for (const JobId id : candidates) {
+    const Job job = now_.jobs().at(id);
+    const double least_s = job.spec->min_run_s > 0 ? job.spec->min_run_s : policy_.grow_after_s;
+    if (!job.spec->shape.preemptible || now_.now_s() - job.start_s < least_s) continue;
+    const int tasks = job.spec->shape.tasks;
+    now_.preempt(id);
+    now_.stopped(id);
+    if (stretched(now_.jobs().at(id)).tasks >= tasks + std::max(1, tasks / 4)) {
+      decision_.preempt.push_back({id, id});
+      return;
+    }
+    now_.start(id, *job.placement, job.standing);
+  }
 }
 
 void Cycle::promote(JobId id) {

@@ -32,9 +32,14 @@ class Cycle {
   bool quota_left(ProjectId id) const;
   bool precedes(const Cursor& a, const Cursor& b) const;
   Refusal attempt(JobId id, double value, Standing standing);
-  Refusal admit(const Job& job) const;
+  Refusal admit(const Job& job, const Resources& need) const;
+  Shape stretched(const Job& job) const;
+  void stretch_starts();
+  void grow_one();
   bool place_free(JobId id, Standing standing);
   bool place_by_preempting(const Claim& claim, Standing standing);
+  bool place_by_moving(const Claim& claim, Standing standing);
+  void displace(JobId victim, JobId beneficiary);
   void promote(JobId id);
   void start(JobId id, Placement placement, Standing standing);
   bool known_to_fail(const Claim& claim) const;
@@ -57,6 +62,7 @@ class Cycle {
   std::vector<uint16_t> stuck_;         // shapes without room and victims, where nobody can reclaim
   std::vector<Claim> no_victims_;       // claims that could not take a place either
   bool head_blocked_ = false;
+  bool moves_sought_ = false;  // once a decision: it looks at all that runs
   // A claim of this rank found nobody that ranks low enough, whatever its size.
   int32_t hopeless_priority_ = std::numeric_limits<int32_t>::min();
   double hopeless_value_ = 0;

@@ -39,6 +39,16 @@ class Machine {
     return snapshot.submit(spec);
   }
 
+  JobId submit_elastic(ProjectId project, int fewest, int most) {
+    auto spec = std::make_shared<JobSpec>();
+    spec->project = project;
+    spec->shape = {fewest, {whole_gpu, 0, 0}, true};
+    spec->fewest_tasks = fewest;
+    spec->most_tasks = most;
+    return snapshot.submit(spec);
+  }
+  int tasks(JobId id) const { return running(id) ? tasks_in(place(id)) : 0; }
+
   void settle() {
     for (int round = 0; round < 8; ++round) {
       const Decision decision = decide(snapshot, policy);
@@ -102,6 +112,75 @@ TEST(JobsDecide, FractionsShareTheTightestDevice) {
   const JobId whole = m.submit(p, 1);
   m.settle();
   EXPECT_FALSE(m.running(whole));
+}
+
+TEST(JobsDecide, AnElasticJobTakesWhatIsLeftShrinksForOthersAndGrowsAgain) {
+  Machine m("default");
+  const ProjectId p = m.project();
+  const JobId elastic = m.submit_elastic(p, 2, 32), rigid = m.submit(p, 4);
+  m.settle();
+  EXPECT_TRUE(m.running(rigid));
+  EXPECT_EQ(m.tasks(elastic), 12);
+  m.pass_time(100);
+  const JobId high = m.submit(p, 10, whole_gpu, 1);
+  m.settle();
+  EXPECT_TRUE(m.running(high));
+  EXPECT_EQ(m.tasks(elastic), 2);
+  m.snapshot.end(high, true);
+  m.settle();
+  EXPECT_EQ(m.tasks(elastic), 2);  // to start again costs: not at once
+  m.pass_time(m.policy.grow_after_s);
+  m.settle();
+  EXPECT_EQ(m.tasks(elastic), 12);
+  EXPECT_TRUE(m.running(rigid));
+  m.snapshot.end(elastic, true);
+  m.snapshot.verify();
+}
+
+TEST(JobsDecide, AnElasticJobKeepsToTheLimitOfItsProject) {
+  Machine m("fair");
+  const JobId elastic = m.submit_elastic(m.project(0, 5), 2, 32);
+  m.settle();
+  EXPECT_EQ(m.tasks(elastic), 5);
+  m.pass_time(m.policy.grow_after_s);
+  m.settle();
+  EXPECT_EQ(m.snapshot.jobs().at(elastic).attempts, 1);
+}
+
+TEST(JobsDecide, ScatteredJobsMoveTogetherForOneThatNeedsAWholeHost) {
+  Machine m("default");
+  const ProjectId p = m.project();
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 4; ++i) jobs.push_back(m.submit(p, 1, 4 * whole_gpu));
+  m.settle();
+  ASSERT_EQ(m.place(jobs[0])[0].host, m.place(jobs[1])[0].host);
+  m.snapshot.end(jobs[1], true);
+  m.snapshot.end(jobs[3], true);
+  const JobId big = m.submit(p, 1, 8 * whole_gpu);
+  m.settle();
+  EXPECT_FALSE(m.running(big));  // those that run have their minimum time
+  m.pass_time(m.policy.min_run_s + 1);
+  m.settle();
+  EXPECT_TRUE(m.running(big));
+  EXPECT_TRUE(m.running(jobs[0]));
+  EXPECT_TRUE(m.running(jobs[2]));
+  EXPECT_EQ(m.place(jobs[0])[0].host, m.place(jobs[2])[0].host);
+}
+
+TEST(JobsDecide, NobodyMovesWhoWouldFindNoOtherPlace) {
+  Machine m("default", 2, 8);
+  const ProjectId p = m.project();
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 4; ++i) jobs.push_back(m.submit(p, 1, (i % 2 ? 2 : 6) * whole_gpu));
+  m.settle();
+  m.snapshot.end(jobs[1], true);
+  m.snapshot.end(jobs[3], true);
+  const JobId four = m.submit(p, 1, 4 * whole_gpu, -1);
+  m.pass_time(m.policy.min_run_s + 1);
+  m.settle();
+  EXPECT_FALSE(m.running(four));
+  EXPECT_EQ(m.snapshot.jobs().at(jobs[0]).attempts, 1);
+  EXPECT_EQ(m.snapshot.jobs().at(jobs[2]).attempts, 1);
 }
 
 TEST(JobsDecide, QuotaIsLentAndReclaimed) {

@@ -18,7 +18,7 @@ struct Start {
 
 struct Preemption {
   JobId victim = 0;
-  JobId beneficiary = 0;
+  JobId beneficiary = 0;  ///< the victim itself: an elastic job that goes on with more tasks
 
   bool operator==(const Preemption&) const = default;
 };

@@ -47,7 +47,7 @@ const std::vector<std::string>& known_keys() {
       "name",        "project",     "priority", "command",    "shell",   "folder",
       "snapshot",    "environment", "tasks",    "gpus",       "cpus",    "memory",
       "preemptible", "grace",       "min_run",  "time_limit", "retries", "backoff",
-      "after",       "notify",      "array",    "sweep",      "search"};
+      "after",       "notify",      "array",    "sweep",      "search",  "min_tasks"};
   return keys;
 }
 
@@ -127,6 +127,7 @@ void Reader::read_key(JobRequest& request, const std::string& key, const YAML::N
   }
   if (key == "snapshot") request.snapshot = value.as<bool>();
   if (key == "tasks") request.tasks = value.as<int>();
+  if (key == "min_tasks") request.min_tasks = value.as<int>();
   if (key == "preemptible") request.preemptible = value.as<bool>();
   if (key == "retries") request.retries = value.as<int>();
   if (key == "after") request.after = value.as<std::vector<int64_t>>();

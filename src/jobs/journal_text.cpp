@@ -32,6 +32,7 @@ template <typename Visit>
 void visit_numbers(Policy& policy, Visit&& visit) {
   visit("preempt_gain", policy.preempt_gain);
   visit("min_run_s", policy.min_run_s);
+  visit("grow_after_s", policy.grow_after_s);
   visit("las_threshold_gpu_s", policy.las_threshold_gpu_s);
   visit("tenure_wait_s", policy.tenure_wait_s);
   visit("tenure_full_wait_s", policy.tenure_full_wait_s);
@@ -61,8 +62,10 @@ Policy policy_from(const Json& first) {
   if (first.at("journal") != 1) throw Error(Code::unsupported, "a journal of another version");
   Policy policy = policy_named(first.at("policy").get<std::string>());
   const Json& numbers = first.at("numbers");
-  visit_numbers(policy,
-                [&numbers](const char* name, auto& value) { numbers.at(name).get_to(value); });
+  // Journals of older versions lack the newer ones.
+  visit_numbers(policy, [&numbers](const char* name, auto& value) {
+    if (numbers.contains(name)) numbers.at(name).get_to(value);
+  });
   return policy;
 }
 
@@ -124,7 +127,9 @@ std::string submit_line(double at_s, const JobSpec& spec) {
                        {"task", amounts(spec.shape.task)},
                        {"preemptible", spec.shape.preemptible},
                        {"time_limit_s", spec.time_limit_s},
-                       {"min_run_s", spec.min_run_s}}}});
+                       {"min_run_s", spec.min_run_s},
+                       {"fewest_tasks", spec.fewest_tasks},
+                       {"most_tasks", spec.most_tasks}}}});
 }
 
 JobSpec spec_from(const Json& json) {
@@ -137,6 +142,8 @@ JobSpec spec_from(const Json& json) {
   json.at("preemptible").get_to(spec.shape.preemptible);
   json.at("time_limit_s").get_to(spec.time_limit_s);
   json.at("min_run_s").get_to(spec.min_run_s);
+  spec.fewest_tasks = json.value("fewest_tasks", 0);
+  spec.most_tasks = json.value("most_tasks", 0);
   return spec;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -43,6 +44,9 @@ struct JobSpec {
   Shape shape;
   double time_limit_s = 0;  ///< 0: none
   double min_run_s = 0;     ///< not preempted before it ran this long; 0: the policy's default
+  /// Elastic: it may run with any number of tasks between these. The shape says with how many it
+  /// runs; while it waits that is the fewest. Both 0: it is not.
+  int32_t fewest_tasks = 0, most_tasks = 0;
 };
 
 /// Where one task runs. `device` is -1 for a task without GPUs.
@@ -55,6 +59,13 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 using Placement = std::vector<Slot>;
+
+/// Tasks are numbered from 0.
+inline int tasks_in(const Placement& placement) {
+  int most = -1;
+  for (const Slot& slot : placement) most = std::max<int>(most, slot.task);
+  return most + 1;
+}
 
 enum class JobState : uint8_t {
   waiting,

@@ -128,6 +128,7 @@ std::string_view openapi_text() {
         "snapshot": {"type": "boolean"},
         "environment": {"type": "object", "additionalProperties": {"type": "string"}},
         "tasks": {"type": "integer", "minimum": 1, "maximum": 4096},
+        "min_tasks": {"type": "integer", "minimum": 0, "maximum": 4096},
         "gpu_milli": {"type": "integer", "minimum": 0, "maximum": 16000},
         "cpu_milli": {"type": "integer", "minimum": 0, "maximum": 10000000},
         "memory_mib": {"type": "integer", "minimum": 0, "maximum": 1000000000},

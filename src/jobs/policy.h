@@ -24,6 +24,9 @@ struct Policy {
   double preempt_gain = 1.5;
   /// A job is not preempted before it ran this long, unless its specification says otherwise.
   double min_run_s = 60;
+  /// With nobody waiting, an elastic job that ran this long starts again with what is free besides,
+  /// unless its specification has a minimum run time.
+  double grow_after_s = 600;
   /// `las`: GPU seconds after which a job goes to the second queue.
   double las_threshold_gpu_s = 18'000;
 

@@ -21,12 +21,14 @@ struct Entry {
   bool running = false;
   bool stopping = false;
   Placement placement;
+  int fewest = 0, most = 0;  // tasks; the shape says how many run
 };
 
 class Checker {
  public:
-  void submit(JobId id, ProjectId project, const Shape& shape) {
-    ASSERT_TRUE(jobs.emplace(id, Entry{project, shape, false, false, {}}).second);
+  void submit(JobId id, ProjectId project, const Shape& shape, int most) {
+    ASSERT_TRUE(
+        jobs.emplace(id, Entry{project, shape, false, false, {}, shape.tasks, most}).second);
   }
 
   void end(JobId id) {
@@ -48,7 +50,7 @@ class Checker {
     ASSERT_TRUE(jobs.contains(start.job)) << "job " << start.job << " was lost";
     Entry& entry = jobs.at(start.job);
     ASSERT_FALSE(entry.running || entry.stopping) << "job " << start.job << " runs twice";
-    expect_whole_gang(start, entry.shape);
+    expect_whole_gang(start, entry);
     for (const Slot& slot : start.placement) {
       int64_t& used = held[{slot.host, slot.device}];
       used += slot.gpu_milli;
@@ -99,14 +101,17 @@ class Checker {
     return true;
   }
 
-  static void expect_whole_gang(const Start& start, const Shape& shape) {
+  static void expect_whole_gang(const Start& start, Entry& entry) {
+    Shape& shape = entry.shape;
     std::map<int, int64_t> tasks;
     std::map<int, std::set<HostId>> where;
     for (const Slot& slot : start.placement) {
       tasks[slot.task] += slot.gpu_milli;
       where[slot.task].insert(slot.host);
     }
-    ASSERT_EQ(static_cast<int>(tasks.size()), shape.tasks) << "partial gang";
+    shape.tasks = static_cast<int>(tasks.size());
+    ASSERT_GE(shape.tasks, entry.fewest) << "partial gang";
+    ASSERT_LE(shape.tasks, entry.most) << "more than it asked for";
     for (const auto& [task, milli] : tasks) {
       ASSERT_EQ(milli, shape.task.gpu_milli) << "partial task";
       ASSERT_EQ(where[task].size(), 1u) << "task over several hosts";
@@ -120,6 +125,7 @@ class Checker {
       allocated[up] -= entry.shape.total().gpu_milli;
     }
     entry.running = false;
+    entry.shape.tasks = entry.fewest;
     entry.placement.clear();
   }
 
@@ -144,6 +150,8 @@ class Storm {
 
   void run(int events) {
     for (int event = 0; event < events; ++event) {
+      // Most of a crowd waits for the 64 GPUs; of few jobs none does, and some grow.
+      crowd_ = event % 1000 < 700 ? 200 : 12;
       one_event();
       settle();
       checker_.check_guarantees(snapshot_.now_s(), policy_.min_run_s + 2 * longest_step_s);
@@ -166,6 +174,7 @@ class Storm {
     policy.tenure_wait_s = 600;
     policy.tenure_full_wait_s = 2000;
     policy.half_life_s = 1000;
+    policy.grow_after_s = 100;
     return policy;
   }
 
@@ -187,8 +196,7 @@ class Storm {
   void one_event() {
     snapshot_.advance(snapshot_.now_s() + longest_step_s * roll(1000) / 1000);
     const int kind = roll(100);
-    // A crowd of about 200 jobs for 64 GPUs: most of them wait.
-    if (kind < (checker_.jobs.size() < 200 ? 70 : 30)) {
+    if (kind < (checker_.jobs.size() < crowd_ ? 70 : 30)) {
       submit();
     } else if (kind < 98) {
       end(kind % 5 != 0);
@@ -205,8 +213,14 @@ class Storm {
     spec->shape.tasks = roll(3) == 0 ? 1 + roll(12) : 1;
     spec->shape.task.gpu_milli = whole_gpu;
     spec->shape.preemptible = roll(6) != 0;
+    int most = spec->shape.tasks;
+    if (roll(4) == 0) {
+      most += roll(20);
+      spec->fewest_tasks = spec->shape.tasks;
+      spec->most_tasks = most;
+    }
     const JobId id = snapshot_.submit(spec);
-    checker_.submit(id, spec->project, spec->shape);
+    checker_.submit(id, spec->project, spec->shape, most);
   }
 
   void end(bool completed) {
@@ -270,6 +284,7 @@ class Storm {
   Checker checker_;
   std::vector<ProjectId> leaves_;
   uint64_t fingerprint_ = 0;
+  size_t crowd_ = 0;
 };
 
 // DAIS_JOBS_EVENTS asks for more events than the everyday run plays.

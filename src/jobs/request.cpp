@@ -67,6 +67,7 @@ void check_amounts(Problems& problems, const JobRequest& request) {
   };
   within(request.priority, -1000, 1000, "priority: use -1000 to 1000");
   within(request.tasks, 1, 4096, "tasks: use 1 to 4096");
+  within(request.min_tasks, 0, request.tasks, "min_tasks: use 1 to the number of tasks");
   within(static_cast<double>(request.gpu_milli), 0, whole_gpu * max_devices,
          "gpus: use 0 to " + std::to_string(max_devices) + " for each task");
   problems.check(request.gpu_milli < whole_gpu || request.gpu_milli % whole_gpu == 0,
@@ -107,6 +108,7 @@ std::string to_json(const JobRequest& request) {
   json["snapshot"] = request.snapshot;
   json["environment"] = request.environment;
   json["tasks"] = request.tasks;
+  if (request.min_tasks > 0) json["min_tasks"] = request.min_tasks;
   json["gpu_milli"] = request.gpu_milli;
   json["cpu_milli"] = request.cpu_milli;
   json["memory_mib"] = request.memory_mib;
@@ -140,6 +142,7 @@ JobRequest request_from_json(std::string_view text) {
     json.at("snapshot").get_to(request.snapshot);
     json.at("environment").get_to(request.environment);
     json.at("tasks").get_to(request.tasks);
+    request.min_tasks = json.value("min_tasks", 0);
     json.at("gpu_milli").get_to(request.gpu_milli);
     json.at("cpu_milli").get_to(request.cpu_milli);
     json.at("memory_mib").get_to(request.memory_mib);

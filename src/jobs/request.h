@@ -33,6 +33,7 @@ struct JobRequest {
   std::map<std::string, std::string> environment;
 
   int tasks = 1;          ///< a gang: all start together or none does
+  int min_tasks = 0;      ///< elastic: it may run with so few of them; 0: it is not
   int64_t gpu_milli = 0;  ///< of each task; below 1000 a part of one device
   int64_t cpu_milli = 1000;
   int64_t memory_mib = 512;

@@ -55,6 +55,12 @@ void check_shape(const JobSpec& spec) {
   if (shape.tasks < 1 || shape.tasks > 32'000) {
     refuse("a gang of " + std::to_string(shape.tasks) + " tasks", "Use 1 to 32000");
   }
+  if (spec.most_tasks != 0 && (spec.fewest_tasks != shape.tasks || spec.most_tasks < shape.tasks ||
+                               spec.most_tasks > 32'000)) {
+    refuse("an elastic job of " + std::to_string(shape.tasks) + " to " +
+               std::to_string(spec.most_tasks) + " tasks",
+           "Use a range within 1 to 32000");
+  }
   if (shape.task.gpu_milli < 0 || shape.task.cpu_milli < 0 || shape.task.memory_mib < 0) {
     refuse("a negative amount of resources", "Use 0 or more");
   }
@@ -259,6 +265,10 @@ void Snapshot::start(JobId id, Placement placement, Standing standing) {
   Job& job = jobs_.edit(id);
   DAIS_CHECK(job.state == JobState::waiting && !placement.empty());
   leave(id, job);
+  if (job.spec->most_tasks > 0) {
+    resize(job, tasks_in(placement));
+    if (job.spec->shape.tasks < job.spec->most_tasks) growing_.set(id, {});
+  }
   capacity_.take(placement, job.spec->shape);
   allocate(job.spec->project, job.spec->shape.total());
   job.placement = std::make_shared<const Placement>(std::move(placement));
@@ -294,13 +304,30 @@ void Snapshot::release_place(JobId id, Job& job) {
     tenured_gpu_milli_ -= job.spec->shape.total().gpu_milli;
   }
   entitled_.erase(id);
+  growing_.erase(id);
   job.standing = Standing::normal;
   job.placement.reset();
+}
+
+// Of a job that is in no index.
+void Snapshot::resize(Job& job, int tasks) {
+  if (tasks < job.spec->fewest_tasks || tasks > job.spec->most_tasks) {
+    throw Error(Code::invalid_argument, "a place for " + std::to_string(tasks) + " tasks",
+                "job '" + job.spec->name + "'");
+  }
+  if (tasks == job.spec->shape.tasks) return;
+  auto spec = std::make_shared<JobSpec>(*job.spec);
+  spec->shape.tasks = tasks;
+  release_shape(job.shape);
+  job.shape = intern(spec->shape);
+  job.spec = std::move(spec);
+  if (ordering_ == Ordering::standard) learn_size(job.spec->project, size_class(job.spec->shape));
 }
 
 void Snapshot::preempt(JobId id) {
   Job& job = jobs_.edit(id);
   release_place(id, job);
+  if (job.spec->most_tasks > 0) resize(job, job.spec->fewest_tasks);
   job.state = JobState::stopping;
 }
 

@@ -85,7 +85,8 @@ class Snapshot {
   ProjectId add_project(Project project);
   void set_project(ProjectId id, Project project);
   JobId submit(std::shared_ptr<const JobSpec> spec);
-  /// The job gets its place; the placement must be free.
+  /// The job gets its place; the placement must be free. It tells how many tasks an elastic job
+  /// runs with until it stops.
   void start(JobId id, Placement placement, Standing standing);
   /// A running job becomes tenured.
   void promote(JobId id);
@@ -109,6 +110,8 @@ class Snapshot {
   /// Running jobs that waited for the policy's tenure_wait_s in all and are not tenured.
   const PersistentMap<Bucket::Nothing>& entitled() const { return entitled_; }
   int64_t tenured_gpu_milli() const { return tenured_gpu_milli_; }
+  /// Running elastic jobs that would take more tasks.
+  const PersistentMap<Bucket::Nothing>& growing() const { return growing_; }
   /// How long a job has waited in all up to now.
   double waited_s(const Job& job) const { return now_s_ - job.submit_s - attained_s(job); }
   /// Waiting jobs that ask for no GPU.
@@ -143,6 +146,7 @@ class Snapshot {
   void account(Job& job);
   void allocate(ProjectId id, const Resources& amount);
   void release_place(JobId id, Job& job);
+  void resize(Job& job, int tasks);
   void learn_size(ProjectId project, int size);
   void renew_outlook(ProjectId id);
   void check_project(ProjectId id, const Project& project) const;
@@ -165,6 +169,7 @@ class Snapshot {
   PersistentMap<Outlook> outlooks_;  // [project 32][size class 8]
   PersistentMap<Bucket::Nothing> waiting_;
   PersistentMap<Bucket::Nothing> entitled_;
+  PersistentMap<Bucket::Nothing> growing_;
   PersistentMap<JobId> due_;  // [milliseconds of the crossing 44][job 20]
 };
 

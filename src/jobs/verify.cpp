@@ -43,6 +43,8 @@ void Snapshot::verify_job(JobId id, const Job& job) const {
   DAIS_CHECK(shapes_.contains(job.shape) && shape(job.shape) == job.spec->shape);
   DAIS_CHECK((job.state == JobState::running) == (job.placement != nullptr));
   DAIS_CHECK((job.state == JobState::waiting) == waiting_.contains(id));
+  const bool grows = job.state == JobState::running && job.spec->shape.tasks < job.spec->most_tasks;
+  DAIS_CHECK(grows == growing_.contains(id));
   if (job.state == JobState::stopping) return;
   const ProjectState& state = projects_.at(job.spec->project);
   const Bucket& bucket = state.buckets.at(state.slot_of(bucket_key(job)));

@@ -216,7 +216,7 @@ Victims::Answer Victims::ask(const Snapshot& now, const Claim& claim, const Tail
       }
     }
   }
-  return ran_long_enough(now, job) ? Answer::yields : Answer::spared;
+  return eventually_ || ran_long_enough(now, policy_, job) ? Answer::yields : Answer::spared;
 }
 
 bool Victims::reclaims(const Snapshot& now, const Claim& claim, ProjectId from, bool& shielded) {
@@ -245,9 +245,8 @@ void Victims::take_from(const Snapshot& now, ProjectId project, const Resources&
   }
 }
 
-bool Victims::ran_long_enough(const Snapshot& now, const Job& job) const {
-  if (eventually_) return true;
-  const double least_s = job.spec->min_run_s > 0 ? job.spec->min_run_s : policy_.min_run_s;
+bool ran_long_enough(const Snapshot& now, const Policy& policy, const Job& job) {
+  const double least_s = job.spec->min_run_s > 0 ? job.spec->min_run_s : policy.min_run_s;
   const double ran_s = now.now_s() - job.start_s;
   return ran_s > 0 && ran_s >= least_s;
 }

@@ -18,6 +18,9 @@ struct Claim {
   Shape shape;
 };
 
+/// A running job may be stopped: it ran for its own minimum time, or for the policy's.
+bool ran_long_enough(const Snapshot& now, const Policy& policy, const Job& job);
+
 /// Finds the running jobs that must yield to a claim. The rules:
 /// - Between projects, compare the two branches below their closest common ancestor. A branch
 ///   within its quota yields to nobody; one above it yields to a claim within quota whatever the
@@ -82,7 +85,6 @@ class Victims {
   bool next(const Snapshot& now, Tail& tail) const;
   Answer ask(const Snapshot& now, const Claim& claim, const Tail& tail, const Job& job);
   bool reclaims(const Snapshot& now, const Claim& claim, ProjectId from, bool& shielded);
-  bool ran_long_enough(const Snapshot& now, const Job& job) const;
   void take_from(const Snapshot& now, ProjectId project, const Resources& amount);
   void prune(const Snapshot& now, Capacity& room, const Claim& claim, Choice& choice) const;
 
