@@ -47,9 +47,11 @@ http::Response reach(const Scheduler& scheduler, const std::string& method,
                      const std::function<bool(std::string_view)>& piece) {
   const std::string endpoint = endpoint_of(scheduler);
   try {
-    return http::request(endpoint, method, target, body, headers_of(scheduler), piece);
+    return http::request(endpoint, method, target, body, headers_of(scheduler), piece,
+                         scheduler.authority);
   } catch (const Error& error) {
     if (error.code() != Code::unavailable) throw;
+    if (endpoint.starts_with("https:")) throw;
     throw Error(Code::unavailable, "no scheduler answers", endpoint, "Start it with `dais up`");
   }
 }
@@ -57,8 +59,14 @@ http::Response reach(const Scheduler& scheduler, const std::string& method,
 }  // namespace
 
 void Scheduler::add_options(CLI::App& command) {
-  command.add_option("--endpoint", endpoint, "unix:/path or http://host:port of the scheduler")
+  command
+      .add_option("--endpoint", endpoint,
+                  "unix:/path, http://host:port or https://host:port of the scheduler")
       ->envname("DAIS_ENDPOINT");
+  command
+      .add_option("--ca", authority,
+                  "Over https: the certificate that vouches for it, if the system's do not")
+      ->envname("DAIS_CA");
   command.add_option("--token", token, "Who asks, over http")->envname("DAIS_TOKEN");
   command.add_flag("--json", json, "Print JSON");
 }

@@ -13,9 +13,11 @@ namespace dais::cli {
 struct Scheduler {
   std::string endpoint;  ///< empty: the socket of this user's data folder
   std::string token;
+  std::string authority;  ///< PEM file that vouches for an https endpoint; empty: the system's
   bool json = false;
 
-  /// Adds --endpoint, --token and --json to a verb. DAIS_ENDPOINT and DAIS_TOKEN stand in for them.
+  /// Adds --endpoint, --token, --ca and --json to a verb. DAIS_ENDPOINT, DAIS_TOKEN and DAIS_CA
+  /// stand in for the first three.
   void add_options(CLI::App& command);
   /// The answer's body. Throws the error that the scheduler gave, or unavailable when it is not
   /// there.

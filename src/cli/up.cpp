@@ -19,7 +19,7 @@ namespace {
 
 struct Arguments {
   std::string folder = jobs::default_data_folder();
-  std::string listen, policy = "default";
+  std::string listen, policy = "default", certificate, key;
   int gpus = -1;
   double cpus = 0;
   std::string memory;
@@ -44,7 +44,10 @@ jobs::Host machine_of(const Arguments& arguments) {
   return host;
 }
 
-void listen_on(http::Server& server, const std::string& address) {
+void listen_on(http::Server& server, const Arguments& arguments) {
+  const std::string& address = arguments.listen;
+  std::optional<http::TlsFiles> tls;
+  if (!arguments.certificate.empty()) tls = {arguments.certificate, arguments.key};
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) {
     throw Error(Code::invalid_argument, "--listen needs an address and a port", address,
@@ -52,9 +55,12 @@ void listen_on(http::Server& server, const std::string& address) {
   }
   const std::string text = address.substr(colon + 1);
   const int port = static_cast<int>(std::strtol(text.c_str(), nullptr, 10));
-  const int bound = server.listen_tcp(address.substr(0, colon), port);
-  std::fprintf(stderr, "listening on %s:%d (a token is needed)\n", address.substr(0, colon).c_str(),
-               bound);
+  const int bound = server.listen_tcp(address.substr(0, colon), port, tls);
+  std::fprintf(stderr, "listening on %s://%s:%d (a token is needed)\n", tls ? "https" : "http",
+               address.substr(0, colon).c_str(), bound);
+  if (!tls && !address.starts_with("127.") && !address.starts_with("[::1]")) {
+    std::fprintf(stderr, "tokens and logs cross the network unencrypted: see --tls-certificate\n");
+  }
 }
 
 void make_private(const std::filesystem::path& folder) {
@@ -102,7 +108,7 @@ void up(const Arguments& arguments) {
   http::Server server([&api](const http::Request& request) { return api.answer(request); });
   const std::string socket = jobs::socket_path(folder.string());
   server.listen_unix(socket, geteuid() == 0 ? 0666 : 0600);
-  if (!arguments.listen.empty()) listen_on(server, arguments.listen);
+  if (!arguments.listen.empty()) listen_on(server, arguments);
   if (slurm) {
     std::fprintf(stderr, "jobs run through Slurm, as the user of this program\n");
   } else {
@@ -128,6 +134,11 @@ void add_up(Program& program) {
   command->add_option("--data", arguments->folder, "Folder of everything it keeps")
       ->capture_default_str();
   command->add_option("--listen", arguments->listen, "Also serve HTTP on ADDRESS:PORT");
+  auto* certificate = command->add_option("--tls-certificate", arguments->certificate,
+                                          "With --listen: speak TLS with this certificate (PEM)");
+  auto* key = command->add_option("--tls-key", arguments->key, "Its private key (PEM)");
+  certificate->needs(key);
+  key->needs(certificate);
   command->add_option("--policy", arguments->policy, "fifo, priority, fair, las or default")
       ->capture_default_str();
   command->add_option("--gpus", arguments->gpus, "GPUs to give out; those of the system otherwise")

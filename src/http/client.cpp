@@ -3,8 +3,10 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
 
 #include "base/error.h"
 
@@ -15,6 +17,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using Unix = asio::local::stream_protocol;
 using Tcp = asio::ip::tcp;
+using Tls = asio::ssl::stream<Tcp::socket>;
 using ErrorCode = boost::system::error_code;
 
 [[noreturn]] void nobody(const std::string& endpoint, const ErrorCode& error) {
@@ -66,20 +69,61 @@ Response converse(Socket& socket, beast::http::request<beast::http::string_body>
   return response;
 }
 
-Tcp::socket connect_tcp(asio::io_context& context, const std::string& endpoint) {
-  const std::string rest = endpoint.substr(7);
+struct Address {
+  std::string host, port;
+};
+
+// Of http://host:port or https://host:port.
+Address address_of(const std::string& endpoint) {
+  const std::string rest = endpoint.substr(endpoint.find("//") + 2);
   const size_t colon = rest.rfind(':');
   if (colon == std::string::npos) {
     throw Error(Code::invalid_argument, "the endpoint has no port", endpoint,
-                "Use http://host:port");
+                "Use http://host:port or https://host:port");
   }
+  return {rest.substr(0, colon), rest.substr(colon + 1)};
+}
+
+Tcp::socket connect_tcp(asio::io_context& context, const std::string& endpoint) {
+  const Address address = address_of(endpoint);
   ErrorCode error;
   Tcp::resolver resolver(context);
-  const auto found = resolver.resolve(rest.substr(0, colon), rest.substr(colon + 1), error);
+  const auto found = resolver.resolve(address.host, address.port, error);
   Tcp::socket socket(context);
   if (!error) asio::connect(socket, found, error);
   if (error) nobody(endpoint, error);
   return socket;
+}
+
+// The server must show a certificate for its name that the authority, or one of the system's,
+// vouches for.
+Response converse_tls(asio::io_context& context, const std::string& endpoint,
+                      const std::string& authority,
+                      beast::http::request<beast::http::string_body>& message,
+                      const std::function<bool(std::string_view)>& piece) {
+  asio::ssl::context tls(asio::ssl::context::tls_client);
+  SSL_CTX_set_min_proto_version(tls.native_handle(), TLS1_2_VERSION);
+  ErrorCode error;
+  if (authority.empty()) {
+    tls.set_default_verify_paths(error);
+  } else {
+    tls.load_verify_file(authority, error);
+  }
+  if (error) {
+    throw Error(Code::invalid_argument, "no certificates to trust: " + error.message(), authority,
+                "Give a PEM file of the certificate that vouches for the server");
+  }
+  const std::string host = address_of(endpoint).host;
+  Tls stream(connect_tcp(context, endpoint), tls);
+  stream.set_verify_mode(asio::ssl::verify_peer);
+  stream.set_verify_callback(asio::ssl::host_name_verification(host));
+  SSL_set_tlsext_host_name(stream.native_handle(), host.c_str());
+  stream.handshake(Tls::client, error);
+  if (error) {
+    throw Error(Code::unavailable, "the server is not trusted: " + error.message(), endpoint,
+                "Name the certificate that vouches for it (--ca), and the server as it does");
+  }
+  return converse(stream, message, piece, endpoint);
 }
 
 int hex_digit(char c) {
@@ -93,7 +137,7 @@ int hex_digit(char c) {
 
 Response request(const std::string& endpoint, std::string_view method, const std::string& target,
                  const std::string& body, const Headers& headers,
-                 const std::function<bool(std::string_view)>& piece) {
+                 const std::function<bool(std::string_view)>& piece, const std::string& authority) {
   beast::http::request<beast::http::string_body> message;
   message.version(11);
   message.method_string({method.data(), method.size()});
@@ -115,8 +159,11 @@ Response request(const std::string& endpoint, std::string_view method, const std
     Tcp::socket socket = connect_tcp(context, endpoint);
     return converse(socket, message, piece, endpoint);
   }
+  if (endpoint.starts_with("https://")) {
+    return converse_tls(context, endpoint, authority, message, piece);
+  }
   throw Error(Code::invalid_argument, "not an endpoint", endpoint,
-              "Use unix:/path or http://host:port");
+              "Use unix:/path, http://host:port or https://host:port");
 }
 
 std::string percent_encode(std::string_view text) {

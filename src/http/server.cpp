@@ -6,12 +6,15 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <list>
+#include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -25,12 +28,26 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using Unix = asio::local::stream_protocol;
 using Tcp = asio::ip::tcp;
+using Tls = asio::ssl::stream<Tcp::socket>;
 using ErrorCode = boost::system::error_code;
+using Clock = std::chrono::steady_clock;
 
-void limit_silence(int fd, int seconds) {
-  const timeval limit{seconds, 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+int descriptor(Unix::socket& socket) { return socket.native_handle(); }
+int descriptor(Tcp::socket& socket) { return socket.native_handle(); }
+int descriptor(Tls& stream) { return stream.next_layer().native_handle(); }
+
+// A peer that left shows as an end of what it sends; over TLS it says so before.
+bool left(Unix::socket& socket) {
+  char probe;
+  return recv(descriptor(socket), &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+bool left(Tcp::socket& socket) {
+  char probe;
+  return recv(descriptor(socket), &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+bool left(Tls& stream) {
+  char probe;
+  return recv(descriptor(stream), &probe, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
 std::optional<unsigned> user_behind(Unix::socket& socket) {
@@ -42,6 +59,7 @@ std::optional<unsigned> user_behind(Unix::socket& socket) {
   return peer.uid;
 }
 std::optional<unsigned> user_behind(Tcp::socket&) { return std::nullopt; }
+std::optional<unsigned> user_behind(Tls&) { return std::nullopt; }
 
 void split_target(std::string_view target, Request& request) {
   const size_t mark = target.find('?');
@@ -92,8 +110,10 @@ bool write_whole(Socket& socket, const Response& response, unsigned version, boo
   return !error;
 }
 
+// `alive` is called before each piece.
 template <typename Socket>
-bool write_stream(Socket& socket, const Response& response, unsigned version) {
+bool write_stream(Socket& socket, const Response& response, unsigned version,
+                  const std::function<void()>& alive) {
   beast::http::response<beast::http::empty_body> message;
   message.version(version);
   message.result(static_cast<unsigned>(response.status));
@@ -104,11 +124,9 @@ bool write_stream(Socket& socket, const Response& response, unsigned version) {
   beast::http::response_serializer<beast::http::empty_body> serializer(message);
   beast::http::write_header(socket, serializer, error);
   for (std::string piece; !error && response.stream(piece); piece.clear()) {
+    alive();
     if (piece.empty()) {
-      // A peer that left shows as an end of what it sends.
-      char probe;
-      const ssize_t got = recv(socket.native_handle(), &probe, 1, MSG_PEEK | MSG_DONTWAIT);
-      if (got == 0) return false;
+      if (left(socket)) return false;
       continue;
     }
     asio::write(socket, beast::http::make_chunk(asio::buffer(piece)), error);
@@ -127,25 +145,46 @@ struct Server::State {
   asio::io_context context;
   std::list<Unix::acceptor> unix_acceptors;
   std::list<Tcp::acceptor> tcp_acceptors;
+  std::list<asio::ssl::context> tls_contexts;
   std::vector<std::string> unix_paths;
   std::vector<std::thread> listeners;
   std::mutex mutex;
   std::condition_variable idle;
-  std::set<int> open;  // sockets of live connections
+  std::map<int, Clock::time_point> open;  // sockets of live connections, and when they are closed
   bool stopping = false;
 
   template <typename Socket>
   void serve(Socket& socket);
   template <typename Acceptor>
-  void accept(Acceptor& acceptor, const std::shared_ptr<State>& self);
+  void accept(Acceptor& acceptor, asio::ssl::context* tls, const std::shared_ptr<State>& self);
+  void sweep();
+  Clock::time_point patience() const { return Clock::now() + std::chrono::seconds(limits.idle_s); }
+  void expect(int fd, Clock::time_point until);
   bool enter(int fd);
   void leave(int fd);
 };
 
+void Server::State::expect(int fd, Clock::time_point until) {
+  const std::lock_guard lock(mutex);
+  open.at(fd) = until;
+}
+
+// Closes connections that are silent for too long: their threads see an end.
+void Server::State::sweep() {
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    const auto now = Clock::now();
+    for (const auto& [fd, until] : open) {
+      if (until < now) shutdown(fd, SHUT_RDWR);
+    }
+    idle.wait_for(lock, std::chrono::milliseconds(500));
+  }
+}
+
 bool Server::State::enter(int fd) {
   const std::lock_guard lock(mutex);
   if (stopping || open.size() >= static_cast<size_t>(limits.connections)) return false;
-  open.insert(fd);
+  open[fd] = patience();
   return true;
 }
 
@@ -157,9 +196,10 @@ void Server::State::leave(int fd) {
 
 template <typename Socket>
 void Server::State::serve(Socket& socket) {
-  limit_silence(socket.native_handle(), limits.idle_s);
+  const int fd = descriptor(socket);
   beast::flat_buffer buffer;
   while (true) {
+    expect(fd, patience());
     beast::http::request_parser<beast::http::string_body> parser;
     parser.header_limit(static_cast<uint32_t>(limits.header_bytes));
     parser.body_limit(limits.body_bytes);
@@ -180,6 +220,8 @@ void Server::State::serve(Socket& socket) {
     auto message = parser.release();
     const unsigned version = message.version();
     const bool keep_alive = message.keep_alive();
+    // However long the answer takes is not the peer's fault.
+    expect(fd, Clock::time_point::max());
     Response response;
     try {
       Request request = native(message);
@@ -188,8 +230,9 @@ void Server::State::serve(Socket& socket) {
     } catch (const Error& problem) {
       response = plain(400, problem.what());
     }
+    expect(fd, patience());
     if (response.stream) {
-      write_stream(socket, response, version);
+      write_stream(socket, response, version, [this, fd] { expect(fd, patience()); });
       return;
     }
     if (!write_whole(socket, response, version, keep_alive) || !keep_alive) return;
@@ -197,7 +240,8 @@ void Server::State::serve(Socket& socket) {
 }
 
 template <typename Acceptor>
-void Server::State::accept(Acceptor& acceptor, const std::shared_ptr<State>& self) {
+void Server::State::accept(Acceptor& acceptor, asio::ssl::context* tls,
+                           const std::shared_ptr<State>& self) {
   while (true) {
     ErrorCode error;
     auto socket = acceptor.accept(error);
@@ -212,10 +256,22 @@ void Server::State::accept(Acceptor& acceptor, const std::shared_ptr<State>& sel
     }
     const int fd = socket.native_handle();
     if (!enter(fd)) {
-      write_whole(socket, plain(503, "too many connections"), 11, false);
+      if (!tls) write_whole(socket, plain(503, "too many connections"), 11, false);
       continue;
     }
-    std::thread([self, fd, connection = std::move(socket)]() mutable {
+    std::thread([self, fd, tls, connection = std::move(socket)]() mutable {
+      if constexpr (std::is_same_v<Acceptor, Tcp::acceptor>) {
+        if (tls) {
+          Tls secured(std::move(connection), *tls);
+          ErrorCode failed;
+          secured.handshake(Tls::server, failed);
+          if (!failed) self->serve(secured);
+          // The peer need not answer the farewell.
+          if (!failed) SSL_shutdown(secured.native_handle());
+          self->leave(fd);
+          return;
+        }
+      }
       self->serve(connection);
       // Out of the set first: stop() must not touch a number that may be given out again.
       self->leave(fd);
@@ -241,7 +297,9 @@ bool served(boost::asio::io_context& context, const std::string& path) {
 }  // namespace
 
 Server::Server(Handler handler, Limits limits)
-    : state_(std::make_shared<State>(std::move(handler), limits)) {}
+    : state_(std::make_shared<State>(std::move(handler), limits)) {
+  state_->listeners.emplace_back([state = state_] { state->sweep(); });
+}
 
 Server::~Server() { stop(); }
 
@@ -267,16 +325,42 @@ void Server::listen_unix(const std::string& path, unsigned mode) {
                 "Check the rights of the folder");
   }
   state_->unix_paths.push_back(path);
-  state_->listeners.emplace_back([state = state_, &acceptor] { state->accept(acceptor, state); });
+  state_->listeners.emplace_back(
+      [state = state_, &acceptor] { state->accept(acceptor, nullptr, state); });
 }
 
-int Server::listen_tcp(const std::string& address, int port) {
+namespace {
+
+void load(asio::ssl::context& context, const TlsFiles& files) {
+  SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
+  const auto check = [](const ErrorCode& error, const std::string& what, const std::string& file) {
+    if (!error) return;
+    throw Error(Code::invalid_argument, "no " + what + ": " + error.message(), file,
+                "Give PEM files of a certificate and its key; `openssl req -x509 -newkey rsa:3072 "
+                "-nodes -keyout key.pem -out certificate.pem -subj /CN=HOST -addext "
+                "subjectAltName=DNS:HOST` makes a pair");
+  };
+  ErrorCode error;
+  context.use_certificate_chain_file(files.certificate, error);
+  check(error, "certificate", files.certificate);
+  context.use_private_key_file(files.key, asio::ssl::context::pem, error);
+  check(error, "private key of that certificate", files.key);
+}
+
+}  // namespace
+
+int Server::listen_tcp(const std::string& address, int port, const std::optional<TlsFiles>& tls) {
   const std::string where = address + ":" + std::to_string(port);
   ErrorCode error;
   const auto ip = asio::ip::make_address(address, error);
   if (error || port < 0 || port > 65535) {
     throw Error(Code::unavailable, "not an address to listen on", where,
                 "Give an IP address such as 127.0.0.1 and a port from 0 to 65535");
+  }
+  asio::ssl::context* secured = nullptr;
+  if (tls) {
+    secured = &state_->tls_contexts.emplace_back(asio::ssl::context::tls_server);
+    load(*secured, *tls);
   }
   Tcp::acceptor& acceptor = state_->tcp_acceptors.emplace_back(state_->context);
   const Tcp::endpoint endpoint(ip, static_cast<uint16_t>(port));
@@ -288,7 +372,8 @@ int Server::listen_tcp(const std::string& address, int port) {
     throw Error(Code::unavailable, "cannot listen: " + error.message(), where,
                 "Choose a free port, or 0 for any");
   }
-  state_->listeners.emplace_back([state = state_, &acceptor] { state->accept(acceptor, state); });
+  state_->listeners.emplace_back(
+      [state = state_, &acceptor, secured] { state->accept(acceptor, secured, state); });
   return acceptor.local_endpoint().port();
 }
 
@@ -300,7 +385,8 @@ void Server::stop() {
     state.stopping = true;
     for (auto& acceptor : state.unix_acceptors) shutdown(acceptor.native_handle(), SHUT_RDWR);
     for (auto& acceptor : state.tcp_acceptors) shutdown(acceptor.native_handle(), SHUT_RDWR);
-    for (int fd : state.open) shutdown(fd, SHUT_RD);
+    for (const auto& [fd, until] : state.open) shutdown(fd, SHUT_RD);
+    state.idle.notify_all();
   }
   for (std::thread& listener : state.listeners) listener.join();
   for (const std::string& path : state.unix_paths) unlink(path.c_str());

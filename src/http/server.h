@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "http/message.h"
@@ -12,7 +13,14 @@ struct Limits {
   size_t header_bytes = 16 << 10;
   size_t body_bytes = 16 << 20;
   int connections = 256;  ///< more are answered with 503
-  int idle_s = 60;        ///< a silent connection is closed after this long
+  /// A connection is closed when no request came from it for so long, or did not end, or when so
+  /// long nothing of an answer was taken.
+  int idle_s = 60;
+};
+
+/// PEM files of a server: its certificate, with those that vouch for it, and its private key.
+struct TlsFiles {
+  std::string certificate, key;
 };
 
 /// Serves HTTP/1.1 on any number of sockets. The handler runs on a thread of the connection, so
@@ -28,8 +36,9 @@ class Server {
   /// Listens on a Unix socket; an old one that nobody serves is replaced. `mode` are the rights of
   /// the file. Throws `unavailable` when the path is taken or cannot be made.
   void listen_unix(const std::string& path, unsigned mode);
-  /// Listens on an address; port 0 takes any. Returns the port. Throws `unavailable`.
-  int listen_tcp(const std::string& address, int port);
+  /// Listens on an address; port 0 takes any. Returns the port. With `tls` it speaks TLS 1.2 or
+  /// newer. Throws `unavailable`, or `invalid_argument` for files that are no certificate and key.
+  int listen_tcp(const std::string& address, int port, const std::optional<TlsFiles>& tls = {});
   /// Closes every socket and waits for running calls. Safe to call twice.
   void stop();
 

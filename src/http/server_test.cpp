@@ -1,8 +1,12 @@
 #include "http/server.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -90,6 +94,77 @@ TEST(HttpServer, StreamsUntilTheReaderLeaves) {
   EXPECT_EQ(got, "line\nline\nline\n");
   server.stop();
   EXPECT_TRUE(noticed);
+}
+
+TEST(HttpServer, ASilentConnectionIsClosed) {
+  Limits limits;
+  limits.idle_s = 1;
+  Server server(echo, limits);
+  server.listen_unix(socket_path(), 0600);
+  for (const std::string begun : {"", "GET / HT"}) {
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy_n(socket_path().c_str(), socket_path().size() + 1, address.sun_path);
+    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(write(fd, begun.data(), begun.size()), static_cast<ssize_t>(begun.size()));
+    char byte;
+    while (read(fd, &byte, 1) > 0) continue;  // it ends, or the test does not
+    close(fd);
+  }
+}
+
+// A certificate for 127.0.0.1 that vouches for itself, and its key, as PEM files.
+TlsFiles own_certificate(const std::string& name) {
+  const TlsFiles files{socket_path() + name + ".pem", socket_path() + name + ".key"};
+  EVP_PKEY* key = EVP_EC_gen("P-256");
+  X509* certificate = X509_new();
+  X509_set_version(certificate, 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+  X509_set_pubkey(certificate, key);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>("test"), -1, -1, 0);
+  X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
+  X509_EXTENSION* names =
+      X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "IP:127.0.0.1");
+  X509_add_ext(certificate, names, -1);
+  X509_EXTENSION_free(names);
+  X509_sign(certificate, key, EVP_sha256());
+  std::FILE* file = std::fopen(files.certificate.c_str(), "w");
+  PEM_write_X509(file, certificate);
+  std::fclose(file);
+  file = std::fopen(files.key.c_str(), "w");
+  PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr);
+  std::fclose(file);
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  return files;
+}
+
+TEST(HttpServer, OverTlsOnlyATrustedServerIsSpokenTo) {
+  const TlsFiles files = own_certificate("a"), others = own_certificate("b");
+  Server server(echo);
+  const int port = server.listen_tcp("127.0.0.1", 0, files);
+  const std::string place = "127.0.0.1:" + std::to_string(port);
+  const auto ask = [&](const std::string& endpoint, const std::string& authority) {
+    return request(endpoint, "POST", "/x", "body", {}, nullptr, authority);
+  };
+  EXPECT_EQ(ask("https://" + place, files.certificate).body, "POST /x body");
+  // Nobody vouches for it, somebody else does, it has another name, or TLS is not spoken.
+  EXPECT_THROW(ask("https://" + place, ""), Error);
+  EXPECT_THROW(ask("https://" + place, others.certificate), Error);
+  EXPECT_THROW(ask("https://localhost:" + std::to_string(port), files.certificate), Error);
+  EXPECT_THROW(ask("http://" + place, ""), Error);
+  EXPECT_EQ(ask("https://" + place, files.certificate).status, 200);
+  EXPECT_THROW(server.listen_tcp("127.0.0.1", 0, TlsFiles{files.certificate, others.key}), Error);
+  EXPECT_THROW(server.listen_tcp("127.0.0.1", 0, TlsFiles{"/none", files.key}), Error);
+  server.stop();
+  for (const TlsFiles& pair : {files, others}) {
+    std::filesystem::remove(pair.certificate);
+    std::filesystem::remove(pair.key);
+  }
 }
 
 TEST(HttpServer, ASocketInUseIsNotTaken) {
