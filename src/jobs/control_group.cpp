@@ -7,6 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "jobs/device_rules.h"
+
 namespace dais::jobs {
 namespace {
 
@@ -67,6 +69,10 @@ ControlGroups::ControlGroups(std::string name, fs::path mount) : name_(std::move
 void ControlGroups::find(const std::string& wall, const fs::path& mount) {
   const fs::path unified = mount / name_;
   if (fs::exists(mount / "cgroup.controllers")) {
+    if (wall == "devices" && usable(unified) && can_deny_devices(unified)) {
+      controllers_.push_back({wall, 2, unified});
+      return;
+    }
     // Controllers reach children only when each parent hands them on.
     write_text(mount / "cgroup.subtree_control", "+" + wall);
     if (usable(unified)) write_text(unified / "cgroup.subtree_control", "+" + wall);
@@ -110,7 +116,9 @@ void ControlGroups::limit(const Controller& controller, const fs::path& folder,
   if (controller.wall == "pids" && limits.processes > 0) {
     write_text(folder / "pids.max", std::to_string(limits.processes));
   }
-  if (controller.wall == "devices") {
+  if (controller.wall == "devices" && v2) {
+    deny_devices(folder, limits.denied_devices);
+  } else if (controller.wall == "devices") {
     for (const std::string& device : limits.denied_devices) {
       write_text(folder / "devices.deny", device + " rwm");
     }

@@ -31,7 +31,7 @@ class ControlGroups {
   /// `mount` is where control groups are mounted, `name` the folder of this daemon in them.
   explicit ControlGroups(std::string name, std::filesystem::path mount = "/sys/fs/cgroup");
 
-  /// Which walls hold: "cpu", "memory", "pids", "devices" (version 1 only), "kill".
+  /// Which walls hold: "cpu", "memory", "pids", "devices", "kill".
   std::vector<std::string> walls() const;
   bool holds(const std::string& wall) const;
   /// Why a wall is missing; one line each.

@@ -431,6 +431,27 @@ TEST_F(ControllerTest, AJobRunsAsWhoSubmittedIt) {
   EXPECT_THROW(submit(request), Error);
 }
 
+TEST_F(ControllerTest, AJobOfAnotherUserHasItsOwnTmp) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can run jobs as other users";
+  Options own;
+  own.own_users = true;
+  open(own);
+  const auto walls = controller_->executor().walls();
+  if (std::ranges::count(walls, "tmp") == 0) GTEST_SKIP() << "no mount namespace";
+  const std::string name = "dais_tmp_" + std::to_string(getpid());
+  JobRequest request = script("ls -A /tmp; echo x > /tmp/" + name + "; ls /tmp /var/tmp; id -u");
+  request.user = "nobody";
+  request.folder = "/";
+  const int64_t job = submit(request);
+  ASSERT_TRUE(reaches(job, Phase::completed));
+  std::ifstream log(controller_->executor().log({job, 1}, 0));
+  const std::string said(std::istreambuf_iterator<char>(log), {});
+  EXPECT_EQ(said, "/tmp:\n" + name + "\n\n/var/tmp:\n" + name + "\n65534\n");
+  EXPECT_FALSE(fs::exists("/tmp/" + name));
+  const fs::path left = folder_ / "jobs" / std::to_string(job) / "1" / "tmp";
+  EXPECT_TRUE(run_until([&] { return !fs::exists(left); }));
+}
+
 TEST_F(ControllerTest, ASubmissionNamesAllItsProblems) {
   JobRequest request = script("true", 0.5);
   request.project = "defualt";

@@ -401,6 +401,11 @@ void Cycle::stretch_starts() {
     if (placement) start.placement = std::move(*placement);
     now_.start(start.job, start.placement, start.standing);
   }
+  // Last: what they took besides was lent after all others were given theirs.
+  std::ranges::stable_partition(decision_.start, [this](const Start& start) {
+    const JobSpec& spec = *now_.jobs().at(start.job).spec;
+    return spec.most_tasks == 0 || spec.shape.tasks == spec.fewest_tasks;
+  });
 }
 
 // With nobody waiting or stopping, one elastic job that could have a quarter more starts again.

@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -71,6 +72,10 @@ std::vector<std::string> rank_environment(const AttemptName& name, const JobRequ
       {"DAIS_JOB_NAME", request.name},
       {"DAIS_ATTEMPT", std::to_string(name.number)},
   };
+  if (request.gpu_milli > 0 && request.gpu_milli < whole_gpu) {
+    const int64_t percent = std::max<int64_t>(1, request.gpu_milli * 100 / whole_gpu);
+    all["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(percent);
+  }
   for (const auto& [variable, value] : request.environment) all[variable] = value;
   std::vector<std::string> out;
   for (const auto& [variable, value] : all) out.push_back(variable + "=" + value);

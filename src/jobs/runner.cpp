@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,6 +63,33 @@ std::vector<std::string> other_devices(const Placement& placement) {
   return out;
 }
 
+// Tried in a child, whose view of the file system ends with it.
+bool can_hide_tmp(const fs::path& folder) {
+  const pid_t child = fork();
+  if (child == 0) _exit(hide_tmp(folder.c_str()) ? 0 : 1);
+  int status = 1;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+bool lies_in_tmp(const std::string& folder) {
+  return (folder + "/").starts_with("/tmp/") || (folder + "/").starts_with("/var/tmp/");
+}
+
+// What a job left may be much: another program removes it, and nobody waits.
+void remove_apart(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return;
+  const pid_t between = fork();
+  if (between == 0) {
+    setsid();
+    if (fork() == 0) {
+      execlp("rm", "rm", "-rf", "--one-file-system", "--", folder.c_str(), nullptr);
+    }
+    _exit(0);
+  }
+  if (between > 0) waitpid(between, nullptr, 0);
+}
+
 // The user's own numbers and home; what the request sets goes first.
 void become_user(Launch& launch, const std::string& name) {
   const passwd* user = getpwnam(name.c_str());
@@ -94,6 +122,7 @@ std::string resolve_program(const std::string& program, const std::string& path)
 Runner::Runner(fs::path folder, bool own_users, int64_t processes_per_task)
     : Executor(std::move(folder)),
       own_users_(own_users),
+      own_tmp_(own_users && can_hide_tmp(this->folder())),
       processes_per_task_(processes_per_task),
       // Two daemons of one machine must not share groups: the folder tells them apart.
       groups_("dais-" +
@@ -128,7 +157,26 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
   }
   launch.log = log(name, task).string();
   if (own_users_) become_user(launch, request.user);
+  if (own_tmp_ && !lies_in_tmp(launch.folder)) launch.tmp = tmp_folder(name).string();
   return launch;
+}
+
+fs::path Runner::tmp_folder(const AttemptName& name) const { return attempt_folder(name) / "tmp"; }
+
+std::vector<std::string> Runner::walls() const {
+  std::vector<std::string> out = groups_.walls();
+  if (own_tmp_) out.emplace_back("tmp");
+  return out;
+}
+
+std::vector<std::string> Runner::walls_missing() const {
+  std::vector<std::string> out = groups_.missing();
+  if (!own_users_) {
+    out.emplace_back("tmp: jobs run as one user and share /tmp");
+  } else if (!own_tmp_) {
+    out.emplace_back("tmp: the system gives no mount namespace");
+  }
+  return out;
 }
 
 double Runner::stand_by_in_s() const {
@@ -158,6 +206,10 @@ std::optional<Runner::Ready> Runner::take_ready(const AttemptName& name,
 
 void Runner::start(const AttemptName& name, const JobRequest& request, const Placement& placement) {
   make_folder(attempt_folder(name));
+  if (own_tmp_) {
+    make_folder(tmp_folder(name));
+    fs::permissions(tmp_folder(name), fs::perms::all | fs::perms::sticky_bit);
+  }
   const GroupLimits limits{request.cpu_milli * request.tasks, request.memory_mib * request.tasks,
                            other_devices(placement), processes_per_task_ * request.tasks};
   std::optional<Span> span(std::in_place, "job", "groups");
@@ -263,7 +315,10 @@ void Runner::kill(const AttemptName& name, int tasks) {
 }
 
 // Removing takes as long as somebody else joins a group: that is not to hold up who comes next.
-void Runner::clean_up(const AttemptName& name) { over_.push_back(name_text(name)); }
+void Runner::clean_up(const AttemptName& name) {
+  over_.push_back(name_text(name));
+  if (own_tmp_) remove_apart(tmp_folder(name));
+}
 
 void Runner::all_adopted(const std::vector<AttemptName>& active) {
   std::set<std::string> kept;

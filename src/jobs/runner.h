@@ -14,14 +14,15 @@ namespace dais::jobs {
 /// Runs attempts on this machine, each task under a shim of its own.
 class Runner : public Executor {
  public:
-  /// With `own_users`, jobs run as who submitted them.
+  /// With `own_users`, jobs run as who submitted them, each attempt with a /tmp of its own unless
+  /// its folder lies in that of all.
   explicit Runner(std::filesystem::path folder, bool own_users = false,
                   int64_t processes_per_task = 4096);
   ~Runner() override;
 
   std::string wall(const JobRequest& request) const override;
-  std::vector<std::string> walls() const override { return groups_.walls(); }
-  std::vector<std::string> walls_missing() const override { return groups_.missing(); }
+  std::vector<std::string> walls() const override;
+  std::vector<std::string> walls_missing() const override;
 
   /// Forks a few processes that join empty control groups, and removes groups that are over.
   void stand_by() override;
@@ -45,12 +46,14 @@ class Runner : public Executor {
     std::string groups;  // their name until they are an attempt's
     Standby standby;
   };
+  std::filesystem::path tmp_folder(const AttemptName& name) const;
   std::filesystem::path task_folder(const AttemptName& name, int task) const;
   std::optional<Ready> take_ready(const AttemptName& name, const GroupLimits& limits);
   Launch launch_of(const AttemptName& name, const JobRequest& request, const Placement& placement,
                    int task, int port) const;
 
   bool own_users_;
+  bool own_tmp_;
   int64_t processes_per_task_;
   ControlGroups groups_;
   std::deque<Ready> ready_;

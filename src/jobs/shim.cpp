@@ -167,8 +167,8 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
   }
   const long user = launch.user ? static_cast<long>(launch.user->first) : -1;
   const long group = launch.user ? static_cast<long>(launch.user->second) : -1;
-  if (!write_whole(orders.fd(),
-                   launch_text(launch.folder, user, group, launch.command, launch.environment))) {
+  if (!write_whole(orders.fd(), launch_text(launch.folder, launch.tmp, user, group, launch.command,
+                                            launch.environment))) {
     refuse(ENOSPC, attempt_folder);
   }
   int ready[2];

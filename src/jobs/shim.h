@@ -20,6 +20,7 @@ struct Launch {
   std::string log;                       ///< file that takes its output, appended to
   std::vector<std::string> groups = {};  ///< cgroup.procs files that it joins before it runs
   std::optional<std::pair<uid_t, gid_t>> user = {};  ///< runs as this user; needs root
+  std::string tmp = {};  ///< a folder that it sees as /tmp and /var/tmp; needs root. Empty: none
 };
 
 /// A process that cannot be mistaken for another one with the same number.

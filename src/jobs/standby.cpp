@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -115,7 +116,7 @@ void write_status(int status_file, int status) {
 
 struct Orders {
   std::string text;
-  const char* folder = nullptr;
+  const char *folder = nullptr, *tmp = nullptr;
   long user = -1, group = -1;
   std::vector<char*> arguments, environment;
 };
@@ -133,14 +134,16 @@ bool read_orders(int file, Orders& orders) {
   for (size_t at = 0; at < orders.text.size(); at += std::strlen(&orders.text[at]) + 1) {
     words.push_back(&orders.text[at]);
   }
-  if (words.size() < 5) return false;
+  constexpr size_t fixed = 5;
+  if (words.size() <= fixed) return false;
   orders.folder = words[0];
-  orders.user = std::strtol(words[1], nullptr, 10);
-  orders.group = std::strtol(words[2], nullptr, 10);
-  const size_t arguments = std::strtoul(words[3], nullptr, 10);
-  if (arguments == 0 || arguments > words.size() - 4) return false;
-  const auto middle = words.begin() + 4 + static_cast<ptrdiff_t>(arguments);
-  orders.arguments.assign(words.begin() + 4, middle);
+  orders.tmp = words[1];
+  orders.user = std::strtol(words[2], nullptr, 10);
+  orders.group = std::strtol(words[3], nullptr, 10);
+  const size_t arguments = std::strtoul(words[4], nullptr, 10);
+  if (arguments == 0 || arguments > words.size() - fixed) return false;
+  const auto middle = words.begin() + static_cast<ptrdiff_t>(fixed + arguments);
+  orders.arguments.assign(words.begin() + fixed, middle);
   orders.environment.assign(middle, words.end());
   orders.arguments.push_back(nullptr);
   orders.environment.push_back(nullptr);
@@ -169,6 +172,7 @@ int execute(int lock, int log, int launch) {
   // Whoever inherits the lock keeps the attempt from being taken for over, should the shim die.
   if (fcntl(lock, F_SETFD, 0) != 0) return errno;
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (*orders.tmp && !hide_tmp(orders.tmp)) return errno;
   if (null < 0 || !become(orders) || chdir(orders.folder) != 0 || dup2(null, 0) < 0 ||
       dup2(log, 1) < 0 || dup2(log, 2) < 0) {
     return errno;
@@ -334,12 +338,23 @@ bool Standby::run(const AttemptFiles& files) const {
   return send_descriptors(socket_, all.data(), all.size());
 }
 
-std::string launch_text(const std::string& folder, long user, long group,
+bool hide_tmp(const char* folder) {
+  // What is mounted later outside shows inside, never the other way round. The folder may lie in
+  // the /tmp that it covers: from then on it has only the new name.
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 &&
+         mount(folder, "/tmp", nullptr, MS_BIND, nullptr) == 0 &&
+         (access("/var/tmp", F_OK) != 0 ||
+          mount("/tmp", "/var/tmp", nullptr, MS_BIND, nullptr) == 0);
+}
+
+std::string launch_text(const std::string& folder, const std::string& tmp, long user, long group,
                         const std::vector<std::string>& command,
                         const std::vector<std::string>& environment) {
   std::string text;
   const auto add = [&text](const std::string& word) { text.append(word.c_str(), word.size() + 1); };
   add(folder);
+  add(tmp);
   add(std::to_string(user));
   add(std::to_string(group));
   add(std::to_string(command.size()));

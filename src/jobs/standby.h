@@ -32,10 +32,15 @@ class Standby {
   int socket_ = -1;
 };
 
-/// `folder`, user and group (-1: unchanged), then the words of the command and the variables.
-std::string launch_text(const std::string& folder, long user, long group,
+/// `folder`, `tmp` (empty: that of all), user and group (-1: unchanged), then the words of the
+/// command and the variables.
+std::string launch_text(const std::string& folder, const std::string& tmp, long user, long group,
                         const std::vector<std::string>& command,
                         const std::vector<std::string>& environment);
+
+/// Gives the calling process its own view of the file system, in which `folder` is /tmp and
+/// /var/tmp. False where the system refuses.
+bool hide_tmp(const char* folder);
 
 /// Room for the text of the exit status is taken before the start.
 inline constexpr size_t status_bytes = 64;

@@ -186,6 +186,21 @@ for rank in 0 1 2 3; do
 done
 echo "preempted by job $high after $saved steps and resumed: job $low"
 
+# ---- An elastic job goes on at the sizes that there is room for
+elastic=$("$dais" submit --name elastic --tasks 8 --min-tasks 2 --gpus 1 --memory 100MiB --min-run 0.001s \
+  --grace 5s --folder "$work/out" -- \
+  sh -c 'trap "exit 0" TERM; echo $WORLD_SIZE >>size.$RANK; while :; do sleep 0.1; done' | number_of)
+sizes() { [ "$(paste -sd, "$work/out/size.0")" = "$1" ]; }
+until_true 60 sizes 8 || fail "the elastic job did not begin with 8 tasks: $("$dais" why "$elastic")"
+urgent=$("$dais" submit --priority 100 --tasks 3 --gpus 2 --memory 100MiB --folder "$work/out" -- \
+  sh -c 'until [ "$(paste -sd, size.0)" = 8,2 ]; do sleep 0.1; done' | number_of)
+until_true 60 sizes 8,2 || fail "the elastic job did not shrink to 2: $(paste -sd, "$work/out/size.0")"
+wait_for "$urgent" completed 60
+until_true 60 sizes 8,2,8 || fail "the elastic job did not grow again: $(paste -sd, "$work/out/size.0")"
+"$dais" cancel "$elastic" >/dev/null
+wait_for "$elastic" cancelled 60
+echo "elastic: job $elastic ran with 8, 2 and 8 tasks"
+
 # ---- What somebody cancels in Slurm stays cancelled; what a node cannot start is started again
 busy=$(sbatch --parsable --nodes=4 --gpus-per-node=2 --chdir=/ --output=/dev/null --wrap 'sleep 60')
 in_slurm() { squeue -h -n "dais-$1" -o %i | grep -q .; }
