@@ -38,7 +38,8 @@ bpf_insn instruction(int code, int target, int source, int offset, int value) {
   return out;
 }
 
-// Gives 0, which denies, for a character device of the list and 1 for all others.
+// Gives 0, which denies, for a character device of the list and 1 for all others. The list is not
+// empty: the system refuses programs of which a part is never reached.
 std::vector<bpf_insn> program_of(const std::vector<Device>& denied) {
   constexpr int load = BPF_LDX | BPF_MEM | BPF_W, unless = BPF_JMP | BPF_JNE | BPF_K;
   constexpr int set = BPF_ALU64 | BPF_MOV | BPF_K, leave = BPF_JMP | BPF_EXIT;
@@ -104,9 +105,9 @@ bool attach(const std::filesystem::path& group, const std::vector<Device>& denie
 
 bool deny_devices(const std::filesystem::path& group, const std::vector<std::string>& devices) {
   const auto denied = parsed(devices);
-  return denied && attach(group, *denied, true);
+  return denied && (denied->empty() || attach(group, *denied, true));
 }
 
-bool can_deny_devices(const std::filesystem::path& group) { return attach(group, {}, false); }
+bool can_deny_devices(const std::filesystem::path& group) { return attach(group, {{0, 0}}, false); }
 
 }  // namespace dais::jobs
