@@ -124,7 +124,7 @@ void override(jobs::JobRequest& request, const Arguments& arguments) {
     request.name = fs::path(request.command[0]).filename().string();
   }
   if (!arguments.name.empty() && !swept) request.name = arguments.name;
-  set(arguments.gpus, request.gpu_milli, jobs::parse_milli, "--gpus");
+  if (!arguments.gpus.empty()) jobs::parse_gpus(arguments.gpus, "--gpus", request);
   set(arguments.cpus, request.cpu_milli, jobs::parse_milli, "--cpus");
   set(arguments.memory, request.memory_mib, jobs::parse_mib, "--memory");
   set(arguments.grace, request.grace_s, jobs::parse_seconds, "--grace");
@@ -178,7 +178,7 @@ void add_flags(CLI::App& command, Arguments& a) {
   command.add_option("--name", a.name, "What people call it");
   command.add_option("--project", a.project, "Whose quota it counts against");
   command.add_option("--priority", a.priority, "-1000 to 1000, higher first");
-  command.add_option("--gpus", a.gpus, "GPUs of each task: 2, or 0.5 for a part of one");
+  command.add_option("--gpus", a.gpus, "GPUs of each task: 2, or 0.5 or 10GiB of one");
   command.add_option("--cpus", a.cpus, "CPUs of each task");
   command.add_option("--memory", a.memory, "Memory of each task, such as 8GiB");
   command.add_option("--tasks", a.tasks, "Tasks that start together");

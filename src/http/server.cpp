@@ -37,17 +37,11 @@ int descriptor(Tcp::socket& socket) { return socket.native_handle(); }
 int descriptor(Tls& stream) { return stream.next_layer().native_handle(); }
 
 // A peer that left shows as an end of what it sends; over TLS it says so before.
-bool left(Unix::socket& socket) {
+template <typename Socket>
+bool left(Socket& socket) {
   char probe;
-  return recv(descriptor(socket), &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-bool left(Tcp::socket& socket) {
-  char probe;
-  return recv(descriptor(socket), &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-bool left(Tls& stream) {
-  char probe;
-  return recv(descriptor(stream), &probe, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+  const ssize_t got = recv(descriptor(socket), &probe, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got > 0 && std::is_same_v<Socket, Tls>);
 }
 
 std::optional<unsigned> user_behind(Unix::socket& socket) {
@@ -266,8 +260,9 @@ void Server::State::accept(Acceptor& acceptor, asio::ssl::context* tls,
           ErrorCode failed;
           secured.handshake(Tls::server, failed);
           if (!failed) self->serve(secured);
-          // The peer need not answer the farewell.
-          if (!failed) SSL_shutdown(secured.native_handle());
+          // Whoever does not answer the farewell is silent for too long.
+          self->expect(fd, self->patience());
+          if (!failed) secured.shutdown(failed);
           self->leave(fd);
           return;
         }

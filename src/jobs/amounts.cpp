@@ -77,4 +77,10 @@ double parse_seconds(std::string_view text, std::string_view what) {
   malformed(text, what, remedy);
 }
 
+void parse_gpus(std::string_view text, std::string_view what, JobRequest& request) {
+  const bool bytes = text.find_first_of("kKmMgGtT") != std::string_view::npos;
+  request.gpu_mib = bytes ? parse_mib(text, what) : 0;
+  request.gpu_milli = bytes ? 0 : parse_milli(text, what);
+}
+
 }  // namespace dais::jobs

@@ -194,6 +194,25 @@ TEST_F(JobsApiMeasured, WhatTheDevicesTellReachesStatusPrometheusAlertsAndReport
   EXPECT_EQ(ask("bob", "GET", "/v1/report").status, 403);
 }
 
+TEST_F(JobsApiMeasured, MemoryOfAGpuIsAPartOfTheSmallestThatTellsItsSize) {
+  std::ofstream(values_) << "0 memory_total 8589934592\n0 memory_used 0\n"
+                            "1 memory_total 4294967296\n1 memory_used 0\n";
+  ASSERT_TRUE(within_seconds([this] {
+    const Json devices = body(ask("root", "GET", "/v1/status"))["devices"];
+    return devices.size() == 2 && devices[1]["memory_total_bytes"] == 4294967296;
+  }));
+  Json json = Json::parse(submission("default", "root"));
+  json["jobs"][0]["gpu_milli"] = 0;
+  json["jobs"][0]["gpu_mib"] = 1025;
+  const http::Response answer = ask("root", "POST", "/v1/jobs", json.dump());
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const std::string job = "/v1/jobs/" + body(answer)["ids"][0].dump();
+  EXPECT_EQ(body(ask("root", "GET", job))["request"]["gpu_milli"], 251);
+  EXPECT_EQ(body(ask("root", "GET", job))["wall"], "none");
+  json["jobs"][0]["gpu_mib"] = 4097;
+  EXPECT_EQ(ask("root", "POST", "/v1/jobs", json.dump()).status, 400);
+}
+
 TEST_F(JobsApiMeasured, AGpuWhoseMemoryStaysInUseIsInQuarantineAndSaysSo) {
   ASSERT_TRUE(within_seconds(
       [this] { return body(ask("root", "GET", "/v1/status"))["devices"].size() == 2; }));

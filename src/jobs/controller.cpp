@@ -144,10 +144,30 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
   }
 }
 
+// Memory of a GPU becomes the part of the smallest device that holds it.
+void Controller::resolve_amounts(JobRequest& request, std::vector<std::string>& problems) const {
+  if (request.gpu_mib <= 0) return;
+  int64_t least_mib = 0;
+  for (const devices::DeviceSample& device : watch_.latest().devices) {
+    const int64_t mib = device.memory_total_bytes.value_or(0) >> 20;
+    if (mib > 0) least_mib = least_mib == 0 ? mib : std::min(least_mib, mib);
+  }
+  if (least_mib == 0) {
+    problems.emplace_back("gpus: nobody tells how much memory they have; ask for a part of one");
+  } else if (request.gpu_mib > least_mib) {
+    problems.push_back("gpus: one of them has " + std::to_string(least_mib) + " MiB only");
+  } else {
+    request.gpu_milli = (request.gpu_mib * whole_gpu + least_mib - 1) / least_mib;
+  }
+}
+
 std::vector<int64_t> Controller::submit(std::vector<Submission> submissions) {
   now_s_ = options_.clock();
   std::vector<std::string> problems;
-  for (const Submission& submission : submissions) check(submission.request, problems);
+  for (Submission& submission : submissions) {
+    resolve_amounts(submission.request, problems);
+    check(submission.request, problems);
+  }
   if (!problems.empty()) {
     std::ranges::sort(problems);
     problems.erase(std::unique(problems.begin(), problems.end()), problems.end());
@@ -218,6 +238,7 @@ void Controller::recover() {
     add_to_snapshot(project_from_json(row.spec));
   }
   if (!projects_.contains("default")) put_project(named_project("default"));
+  remember_usage();
   for (const JobRow& row : store_.open_jobs()) {
     Entry& entry = open_[row.id];
     entry.row = row;
@@ -232,6 +253,22 @@ void Controller::recover() {
   std::vector<AttemptName> active;
   for (const int64_t id : active_) active.push_back(attempt_of(open_.at(id)));
   executor_->all_adopted(active);
+}
+
+// Shares go by what was used lately, whoever ran the daemon then. Sums by day are exact enough for
+// a half-life of days.
+void Controller::remember_usage() {
+  constexpr double half_lives = 8, day_s = 86'400;
+  const double span_s = half_lives * options_.policy.half_life_s;
+  std::map<ProjectId, double> used;
+  for (const UsageSum& sum : store_.usage("", now_s_ - span_s, now_s_)) {
+    const auto project = projects_.find(sum.project);
+    if (project == projects_.end()) continue;
+    const double age_s = span_s - (static_cast<double>(sum.day) + 0.5) * day_s;
+    used[project->second.first] +=
+        sum.held_s * std::exp2(-std::max(0.0, age_s) / options_.policy.half_life_s);
+  }
+  for (const auto& [project, gpu_s] : used) journal_.add_usage(project, gpu_s);
 }
 
 // An elastic job has as many tasks as its place holds.
@@ -267,6 +304,9 @@ void Controller::adopt(Entry& entry) {
   entry.request.tasks = entry.asked_tasks;
   enqueue(entry);
   entry.request.tasks = tasks;
+  journal_.add_usage(projects_.at(entry.request.project).first,
+                     (now_s_ - entry.row.start_s) * static_cast<double>(entry.request.gpu_milli) *
+                         entry.request.tasks / whole_gpu);
   journal_.start(entry.queued, entry.placement, Standing::normal);
   active_.insert(entry.row.id);
   if (entry.row.phase == Phase::starting) {
@@ -340,7 +380,10 @@ JobSpec Controller::spec_of(const JobRequest& request) const {
   spec.shape = {elastic ? request.min_tasks : request.tasks,
                 {request.gpu_milli, request.cpu_milli, request.memory_mib},
                 request.preemptible};
-  if (elastic) spec.fewest_tasks = request.min_tasks, spec.most_tasks = request.tasks;
+  if (elastic) {
+    spec.fewest_tasks = request.min_tasks;
+    spec.most_tasks = request.tasks;
+  }
   spec.time_limit_s = request.time_limit_s;
   spec.min_run_s = request.min_run_s;
   return spec;

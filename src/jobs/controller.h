@@ -147,6 +147,8 @@ class Controller {
   void note(const Moves& moves);
 
   void recover();
+  void remember_usage();
+  void resolve_amounts(JobRequest& request, std::vector<std::string>& problems) const;
   void adopt(Entry& entry);
   static void place(Entry& entry, Placement placement);
   static void unplace(Entry& entry);

@@ -472,6 +472,25 @@ TEST_F(ControllerTest, ASubmissionNamesAllItsProblems) {
   EXPECT_THROW(submit(request), Error);
 }
 
+TEST_F(ControllerTest, WhatAProjectUsedIsRememberedByTheNextController) {
+  ProjectRequest vision;
+  vision.name = "vision";
+  controller_->put_project(vision);
+  UsageRow row;
+  row.job = row.attempt = 1;
+  row.project = "vision";
+  row.end_s = steady_now_s() - policy_named("default").half_life_s;
+  row.held_s = 1000;
+  controller_->store().add_usage(row);
+  open();
+  double used = 0;
+  controller_->snapshot().projects().for_each([&](uint64_t, const ProjectState& state) {
+    if (state.spec->name == "vision") used = controller_->snapshot().usage_gpu_s(state);
+  });
+  EXPECT_NEAR(used, 500, 40);
+  EXPECT_EQ(replay(latest_journal(folder_)).differing, 0);
+}
+
 TEST_F(ControllerTest, TheSameKeyIsTheSameJob) {
   const int64_t job = submit(script("true"), "once");
   EXPECT_EQ(submit(script("true"), "once"), job);

@@ -420,17 +420,19 @@ void Cycle::grow_one() {
     candidates.push_back(entry->first);
   }
   for (const JobId id : candidates) {
-    const Job job = now_.jobs().at(id);
+    const Job& job = now_.jobs().at(id);
     const double least_s = job.spec->min_run_s > 0 ? job.spec->min_run_s : policy_.grow_after_s;
     if (!job.spec->shape.preemptible || now_.now_s() - job.start_s < least_s) continue;
     const int tasks = job.spec->shape.tasks;
+    const Standing standing = job.standing;
+    Placement placement = *job.placement;
     now_.preempt(id);
     now_.stopped(id);
     if (stretched(now_.jobs().at(id)).tasks >= tasks + std::max(1, tasks / 4)) {
       decision_.preempt.push_back({id, id});
       return;
     }
-    now_.start(id, *job.placement, job.standing);
+    now_.start(id, std::move(placement), standing);
   }
 }
 

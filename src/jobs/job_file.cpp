@@ -102,7 +102,7 @@ void Reader::read_search(JobRequest& request, const YAML::Node& value) {
 
 void Reader::read_amounts(JobRequest& request, const std::string& key, const YAML::Node& value) {
   const auto text = value.as<std::string>();
-  if (key == "gpus") request.gpu_milli = parse_milli(text, key);
+  if (key == "gpus") parse_gpus(text, key, request);
   if (key == "cpus") request.cpu_milli = parse_milli(text, key);
   if (key == "memory") request.memory_mib = parse_mib(text, key);
   if (key == "grace") request.grace_s = parse_seconds(text, key);

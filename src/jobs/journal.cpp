@@ -88,6 +88,11 @@ void Journal::set_project(ProjectId id, const Project& project) {
   line(project_line(snapshot_.now_s(), id, project));
 }
 
+void Journal::add_usage(ProjectId id, double gpu_s) {
+  snapshot_.add_usage(id, gpu_s);
+  line(usage_line(snapshot_.now_s(), id, gpu_s));
+}
+
 JobId Journal::submit(std::shared_ptr<const JobSpec> spec) {
   const std::string text = submit_line(snapshot_.now_s(), *spec);
   const JobId id = snapshot_.submit(std::move(spec));
@@ -153,6 +158,8 @@ class Player {
       snapshot_.set_device_open(id, device, event.at("device_open").get<bool>());
     } else if (event.contains("project")) {
       set_project(event);
+    } else if (event.contains("usage")) {
+      snapshot_.add_usage(event.at("id"), event.at("usage"));
     } else if (event.contains("submit")) {
       snapshot_.submit(std::make_shared<const JobSpec>(spec_from(event.at("submit"))));
     } else if (event.contains("start")) {

@@ -27,6 +27,7 @@ class Journal {
   void set_device_open(HostId id, int device, bool open);
   ProjectId add_project(const Project& project);
   void set_project(ProjectId id, const Project& project);
+  void add_usage(ProjectId id, double gpu_s);
   JobId submit(std::shared_ptr<const JobSpec> spec);
   void start(JobId id, const Placement& placement, Standing standing);
   void preempt(JobId id);

@@ -83,6 +83,10 @@ std::string host_open_line(double at_s, HostId id, bool open) {
   return text(at_s, {{"host_open", open}, {"id", id}});
 }
 
+std::string usage_line(double at_s, ProjectId id, double gpu_s) {
+  return text(at_s, {{"usage", gpu_s}, {"id", id}});
+}
+
 std::string device_open_line(double at_s, HostId id, int device, bool open) {
   return text(at_s, {{"device_open", open}, {"id", id}, {"device", device}});
 }

@@ -11,6 +11,7 @@ namespace dais::jobs {
 std::string policy_line(const Policy& policy);
 std::string host_line(double at_s, const Host& host);
 std::string host_open_line(double at_s, HostId id, bool open);
+std::string usage_line(double at_s, ProjectId id, double gpu_s);
 std::string device_open_line(double at_s, HostId id, int device, bool open);
 std::string project_line(double at_s, ProjectId id, const Project& project);
 std::string submit_line(double at_s, const JobSpec& spec);

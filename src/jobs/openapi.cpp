@@ -130,6 +130,7 @@ std::string_view openapi_text() {
         "tasks": {"type": "integer", "minimum": 1, "maximum": 4096},
         "min_tasks": {"type": "integer", "minimum": 0, "maximum": 4096},
         "gpu_milli": {"type": "integer", "minimum": 0, "maximum": 16000},
+        "gpu_mib": {"type": "integer", "minimum": 0, "maximum": 10000000},
         "cpu_milli": {"type": "integer", "minimum": 0, "maximum": 10000000},
         "memory_mib": {"type": "integer", "minimum": 0, "maximum": 1000000000},
         "preemptible": {"type": "boolean"},

@@ -70,6 +70,7 @@ void check_amounts(Problems& problems, const JobRequest& request) {
   within(request.min_tasks, 0, request.tasks, "min_tasks: use 1 to the number of tasks");
   within(static_cast<double>(request.gpu_milli), 0, whole_gpu * max_devices,
          "gpus: use 0 to " + std::to_string(max_devices) + " for each task");
+  within(static_cast<double>(request.gpu_mib), 0, 1e7, "gpus: use 0 to 10 TiB of one device");
   problems.check(request.gpu_milli < whole_gpu || request.gpu_milli % whole_gpu == 0,
                  "gpus: a part of a GPU is less than one; more than one must be whole");
   within(static_cast<double>(request.cpu_milli), 0, 1e7, "cpus: use 0 to 10000");
@@ -110,6 +111,7 @@ std::string to_json(const JobRequest& request) {
   json["tasks"] = request.tasks;
   if (request.min_tasks > 0) json["min_tasks"] = request.min_tasks;
   json["gpu_milli"] = request.gpu_milli;
+  if (request.gpu_mib > 0) json["gpu_mib"] = request.gpu_mib;
   json["cpu_milli"] = request.cpu_milli;
   json["memory_mib"] = request.memory_mib;
   json["preemptible"] = request.preemptible;
@@ -144,6 +146,7 @@ JobRequest request_from_json(std::string_view text) {
     json.at("tasks").get_to(request.tasks);
     request.min_tasks = json.value("min_tasks", 0);
     json.at("gpu_milli").get_to(request.gpu_milli);
+    request.gpu_mib = json.value("gpu_mib", int64_t{0});
     json.at("cpu_milli").get_to(request.cpu_milli);
     json.at("memory_mib").get_to(request.memory_mib);
     json.at("preemptible").get_to(request.preemptible);

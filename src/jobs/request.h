@@ -35,6 +35,7 @@ struct JobRequest {
   int tasks = 1;          ///< a gang: all start together or none does
   int min_tasks = 0;      ///< elastic: it may run with so few of them; 0: it is not
   int64_t gpu_milli = 0;  ///< of each task; below 1000 a part of one device
+  int64_t gpu_mib = 0;    ///< or that much of one device's memory: gpu_milli is made of it
   int64_t cpu_milli = 1000;
   int64_t memory_mib = 512;
 
@@ -70,6 +71,8 @@ double backoff_s(const JobRequest& request, int64_t failures);
 /// The amounts of a text such as "2", "0.5" (GPUs, CPUs), or "10GiB", "512MiB", "1.5G" (memory).
 /// Throw invalid_argument.
 int64_t parse_milli(std::string_view text, std::string_view what);
+/// "2", "0.5" or "10GiB": sets gpu_milli or gpu_mib.
+void parse_gpus(std::string_view text, std::string_view what, JobRequest& request);
 int64_t parse_mib(std::string_view text, std::string_view what);
 /// Seconds of "90", "90s", "15m", "2h", "1d" or "1:30:00". Throws invalid_argument.
 double parse_seconds(std::string_view text, std::string_view what);

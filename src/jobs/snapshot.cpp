@@ -236,6 +236,15 @@ void Snapshot::allocate(ProjectId id, const Resources& amount) {
   }
 }
 
+void Snapshot::add_usage(ProjectId id, double gpu_s) {
+  if (!projects_.contains(id)) throw Error(Code::not_found, "no such project");
+  for (; id != no_project; id = projects_.at(id).spec->parent) {
+    ProjectState& state = projects_.edit(id);
+    state.usage_gpu_s = usage_gpu_s(state) + gpu_s;
+    state.usage_at_s = now_s_;
+  }
+}
+
 // ---- Jobs
 
 JobId Snapshot::submit(std::shared_ptr<const JobSpec> spec) {

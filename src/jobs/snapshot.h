@@ -84,6 +84,8 @@ class Snapshot {
   void set_device_open(HostId id, int device, bool open);
   ProjectId add_project(Project project);
   void set_project(ProjectId id, Project project);
+  /// GPU seconds that a project used before this snapshot knew of it, decayed up to now.
+  void add_usage(ProjectId id, double gpu_s);
   JobId submit(std::shared_ptr<const JobSpec> spec);
   /// The job gets its place; the placement must be free. It tells how many tasks an elastic job
   /// runs with until it stops.
