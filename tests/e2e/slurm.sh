@@ -4,6 +4,8 @@
 # controller of Slurm that is killed right after it took jobs. Exit code 77 (skipped) without Slurm's
 # programs or without root, which its daemons need.
 set -euo pipefail
+# Steps of Slurm that find their folders gone may crash: not into the caller's folder.
+ulimit -c 0
 dais=$(realpath "$1")
 for program in slurmctld slurmd sbatch munged; do
   command -v $program >/dev/null || { echo "slurm.sh: no $program"; exit 77; }
