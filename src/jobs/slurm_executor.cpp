@@ -10,7 +10,6 @@
 #include <array>
 #include <fstream>
 #include <regex>
-#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -262,13 +261,11 @@ void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
   const int port = first_port + static_cast<int>(std::hash<std::string>()(id) % ports);
   const std::vector<HostId> hosts = hosts_of_tasks(placement);
   std::vector<std::string> addresses;
-  std::string host_file, node_list;
-  std::set<HostId> distinct;
+  std::string host_file;
   for (const HostId host : hosts) {
     const SlurmNode& node = nodes_.at(host);
     addresses.push_back(node.address);
     host_file += node.name + "\n";
-    if (distinct.insert(host).second) node_list += (node_list.empty() ? "" : ",") + node.name;
   }
   write_text(folder / "hosts", host_file);
   write_text(folder / "rank", rank_script(name, request, addresses, port));
@@ -276,9 +273,7 @@ void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
   const int64_t cpus = std::max<int64_t>(1, request.cpu_milli / 1000);
   Slurm::Order order;
   order.arguments = {"--job-name=" + ("dais-" + std::to_string(name.job)),
-                     "--nodes=" + std::to_string(distinct.size()),
                      "--ntasks=" + std::to_string(request.tasks),
-                     "--nodelist=" + node_list,
                      "--cpus-per-task=" + std::to_string(cpus),
                      "--distribution=arbitrary",
                      "--export=NONE",
@@ -293,6 +288,8 @@ void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
     order.arguments.push_back("--gpus-per-task=" + std::to_string(request.gpu_milli / whole_gpu));
   }
   order.arguments.push_back((folder / "batch").string());
+  // The node of each task, and with them how many there are: versions differ in what else they take
+  // beside it.
   order.environment = {{"SLURM_HOSTFILE", (folder / "hosts").string()}};
   order.begun = (folder / "begun").string();
   slurm_.keep(id, std::move(order));
