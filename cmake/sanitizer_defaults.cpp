@@ -9,7 +9,10 @@ extern "C" const char* __lsan_default_options() { return "use_tls=0:print_suppre
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libgomp.so\n"
          "leak:libdnnl.so\n"
+         "leak:libjpeg.so\n"
          "leak:__cxa_thread_atexit_impl\n"
+         "leak:pthread_setspecific\n"
+         "leak:_dl_map_object_deps\n"
          "leak:_dlerror_run\n"
          "leak:_dl_exception_create\n"
          "leak:add_to_global_resize\n";

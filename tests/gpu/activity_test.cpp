@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -69,7 +70,7 @@ CuptiApi table() {
     size_t bytes = 0, most = 0;
     fake.request(&buffer, &bytes, &most);
     EXPECT_LE(fake.records.size(), bytes);
-    std::memcpy(buffer, fake.records.data(), fake.records.size());
+    std::ranges::copy(fake.records, buffer);
     fake.complete(nullptr, 0, buffer, bytes, fake.records.size());
     return CuptiResult::success;
   };

@@ -128,7 +128,9 @@ TEST_F(LibraryConvolutions, WrongDescriptorsAreRefused) {
       missing.set(DnnAttribute::tensor_type, DnnType::data_type, cuda::DnnData::f32).finalize(),
       DnnStatus::bad_param);
   cuda::DnnObject wrong(api, DnnKind::pointwise);
-  wrong.set(DnnAttribute::pointwise_mode, DnnType::int64, cuda::DnnPointwise::relu)
+  wrong
+      .set(DnnAttribute::pointwise_mode, DnnType::int64,
+           static_cast<int64_t>(cuda::DnnPointwise::relu))
       .set(DnnAttribute::pointwise_precision, DnnType::data_type, cuda::DnnData::f32);
   EXPECT_EQ(wrong.finalize(), DnnStatus::bad_param_attribute_type);
 }

@@ -88,6 +88,7 @@ LaunchRecord run_grid(const Module& module, const std::string& name, Grid grid,
       if (!block.run(index, shared)) failed = true;
     }
     collector.add(block.watch());
+    block.watch().end_launch();
   });
   LaunchRecord record{.kernel = name,
                       .grid = grid.grid,

@@ -70,6 +70,7 @@ struct Reach {
 class Watch {
  public:
   void begin_launch(const Reach& reach, unsigned threads);
+  void end_launch() { reach_ = {}; }
   /// `fixed`: the module's __shared__ variables of this thread; `dynamic`: extern __shared__.
   void begin_block(Region fixed, Region dynamic);
   void barrier();
