@@ -13,6 +13,7 @@ extern "C" const char* __lsan_default_suppressions() {
          "leak:__cxa_thread_atexit_impl\n"
          "leak:pthread_setspecific\n"
          "leak:_dl_map_object_deps\n"
+         "leak:_dl_resize_dtv\n"
          "leak:_dlerror_run\n"
          "leak:_dl_exception_create\n"
          "leak:add_to_global_resize\n";

@@ -5,6 +5,7 @@
 //
 // Every chunk of a batch sums its own gradients, and chunks are added in order: the same file
 // comes out whatever the number of threads.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,6 @@
 #include "autodiff/gradient_case.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autodiff/autodiff.h"

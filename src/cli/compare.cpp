@@ -1,5 +1,6 @@
 #include "cli/compare.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dais::cli {

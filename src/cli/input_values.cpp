@@ -1,5 +1,6 @@
 #include "cli/input_values.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/file.h"

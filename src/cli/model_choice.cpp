@@ -1,5 +1,6 @@
 #include "cli/model_choice.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 #include "cli/train_flags.h"
 
+#include <algorithm>
+
 #include "base/ranks.h"
 #include "base/threads.h"
 #include "cli/run_options.h"

@@ -1,5 +1,7 @@
 #include "data/audio.h"
 
+#include <algorithm>
+
 #include "data/testing/files.h"
 
 namespace dais::data {

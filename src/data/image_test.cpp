@@ -1,5 +1,6 @@
 #include "data/image.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "data/testing/files.h"

@@ -1,5 +1,7 @@
 #include "ir/float_formats.h"
 
+#include <algorithm>
+
 namespace dais {
 namespace detail {
 

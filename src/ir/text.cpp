@@ -1,5 +1,6 @@
 #include "ir/text.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace dais {

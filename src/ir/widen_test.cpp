@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ops/cast/cast.h"
 #include "ops/elementwise/elementwise.h"

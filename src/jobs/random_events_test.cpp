@@ -2,6 +2,7 @@
 // books: what every device holds, what every project uses, and how long a project in quota waits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <random>

@@ -1,5 +1,6 @@
 #include "nn/flags.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "onnx/exporter.h"
 #include "onnx/testing/test_model.h"

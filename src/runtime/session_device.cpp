@@ -1,4 +1,6 @@
 // The steps of a session that concern the device: its kernels, and copies there and back.
+#include <algorithm>
+
 #include "ir/call.h"
 #include "runtime/session_state.h"
 

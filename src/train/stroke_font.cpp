@@ -1,5 +1,7 @@
 #include "train/stroke_font.h"
 
+#include <algorithm>
+
 namespace dais::train {
 namespace {
 

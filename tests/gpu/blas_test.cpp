@@ -1,6 +1,8 @@
 // The rows of cuBLASLt behind a library of the tests.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "api/compile.h"
 #include "api/device.h"
 #include "backends/cuda/backend.h"

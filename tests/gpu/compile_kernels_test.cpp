@@ -5,6 +5,7 @@
 // program when DAIS_KERNEL_REPORT names it; a spill fails unless the kernel is in kMaySpill.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <regex>

@@ -1,5 +1,6 @@
 #include "backends/cpu/byte_gemm.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "backends/cpu/gemm_tiles.h"

@@ -1,5 +1,6 @@
 #include "ops/attention/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/call.h"

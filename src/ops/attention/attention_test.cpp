@@ -1,5 +1,7 @@
 #include "ops/attention/attention.h"
 
+#include <algorithm>
+
 #include "ops/run_op.h"
 
 namespace dais {

@@ -1,5 +1,6 @@
 #include "ops/attention/core.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/threads.h"

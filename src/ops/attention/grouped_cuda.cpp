@@ -2,6 +2,7 @@
 // values (rotated by their position) are put behind the cache's, then the kernels of attention run.
 #include "ops/attention/grouped_cuda.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/attention/attention.h"

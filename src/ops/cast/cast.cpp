@@ -1,5 +1,6 @@
 #include "ops/cast/cast.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "ir/call.h"

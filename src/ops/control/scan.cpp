@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"

@@ -1,5 +1,7 @@
 #include "ops/control/stack.h"
 
+#include <algorithm>
+
 namespace dais {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "ops/conv/conv_loop.h"
 
+#include <algorithm>
+
 #include "base/threads.h"
 #include "ops/conv/conv.h"
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cuda/launch.h"
 #include "ops/custom/custom.h"
 #include "ops/custom/kernel_cuda.h"

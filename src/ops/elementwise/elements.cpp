@@ -1,5 +1,7 @@
 #include "ops/elementwise/elements.h"
 
+#include <algorithm>
+
 namespace dais {
 namespace {
 

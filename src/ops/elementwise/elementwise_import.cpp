@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/onnx_import.h"
 #include "ops/elementwise/elementwise_internal.h"
 #include "ops/reshape/reshape.h"

@@ -1,5 +1,6 @@
 // Reference loops of the elementwise family: rows of the broadcast space are widened in chunks,
 // the scalar function runs over the chunk, and the result is narrowed to the output's type.
+#include <algorithm>
 #include <limits>
 
 #include "ir/call.h"

@@ -1,4 +1,6 @@
 // Whole kernels of elementwise nodes, and what follows a product inside its kernel.
+#include <algorithm>
+
 #include "ops/elementwise/text_writer_cuda.h"
 #include "ops/fused/fused.h"
 #include "ops/matmul/matmul.h"

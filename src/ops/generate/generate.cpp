@@ -1,5 +1,6 @@
 #include "ops/generate/generate.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/call.h"

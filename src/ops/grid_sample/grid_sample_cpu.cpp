@@ -1,5 +1,7 @@
 // Sampling in f32: the elements and weights of a few places are worked out once, then every channel
 // is sampled at them.
+#include <algorithm>
+
 #include "base/threads.h"
 #include "ops/grid_sample/axis_sampler.h"
 #include "runtime/kernel.h"

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/grid_sample/grid_sample.h"
 #include "runtime/row_test.h"
 

@@ -1,5 +1,6 @@
 #include "ops/lrn/lrn.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/call.h"

@@ -1,5 +1,6 @@
 #include "ops/matmul/contrib.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "ir/onnx_import.h"

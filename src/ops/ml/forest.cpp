@@ -1,5 +1,6 @@
 #include "ops/ml/forest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 

@@ -1,4 +1,5 @@
 // Ops between labels, categories and maps.
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 

@@ -1,4 +1,5 @@
 // Linear models and support vector machines.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/elementwise/elements.h"

@@ -1,5 +1,6 @@
 #include "ops/ml/tree.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 

@@ -1,5 +1,6 @@
 #include "ops/qlinear/conv_body_cpu.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/conv/conv.h"

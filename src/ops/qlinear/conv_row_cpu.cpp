@@ -3,6 +3,8 @@
 // point; depthwise ones have a loop of their own. A residual sum that follows runs in the same
 // kernel. Row-major activations are copied to channels-last scratch memory and back.
 
+#include <algorithm>
+
 #include "backends/cpu/byte_gemm.h"
 #include "backends/cpu/gemm.h"
 #include "base/threads.h"

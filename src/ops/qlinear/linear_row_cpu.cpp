@@ -1,5 +1,6 @@
 // Quantisation and dequantisation to and from 8 bits, and the largest byte of pooling windows.
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/threads.h"

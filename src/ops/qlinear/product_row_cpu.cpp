@@ -1,6 +1,8 @@
 // Integer matrix products on the engine's own 8-bit loops. Zero points never reach the loops: with
 // sums of columns (and, when B has zero points, of rows) they are a term of the exact i32 sum.
 
+#include <algorithm>
+
 #include "backends/cpu/byte_gemm.h"
 #include "backends/cpu/gemm.h"
 #include "base/threads.h"

@@ -1,5 +1,6 @@
 #include "ops/random/random.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/threads.h"
 #include "ops/random/stepped_dropout.h"
 #include "runtime/kernel.h"

@@ -1,5 +1,6 @@
 #include "ops/reduce/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/dims.h"

@@ -1,5 +1,7 @@
 #include "ops/resize/resize.h"
 
+#include <algorithm>
+
 #include "ops/op_testing.h"
 
 namespace dais {

@@ -1,5 +1,6 @@
 #include "ops/rnn/cells.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"

@@ -1,5 +1,7 @@
 #include "ops/rnn/rnn.h"
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ir/onnx_import.h"

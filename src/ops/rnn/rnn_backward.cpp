@@ -2,6 +2,8 @@
 // before; all else are products over all steps at once.
 #include "ops/rnn/rnn_backward.h"
 
+#include <algorithm>
+
 #include "ops/concat/concat.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/gather/gather.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/gemm_loop.h"

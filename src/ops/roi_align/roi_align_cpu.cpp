@@ -1,5 +1,7 @@
 // Pooling of boxes in f32: the samples of a bin are worked out once, some at a time, and every
 // channel is read at them.
+#include <algorithm>
+
 #include "base/threads.h"
 #include "ops/roi_align/box_grid.h"
 #include "runtime/kernel.h"

@@ -1,5 +1,7 @@
 #include "ops/shape/shape.h"
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/cost.h"

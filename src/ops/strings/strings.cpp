@@ -1,5 +1,7 @@
 #include "ops/strings/strings.h"
 
+#include <algorithm>
+
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/strided.h"

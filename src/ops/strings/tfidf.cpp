@@ -1,5 +1,6 @@
 // n-grams are looked up as lists of token numbers: tokens of the pool are numbered once, so that
 // integer and string pools share one search.
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
