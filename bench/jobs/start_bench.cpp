@@ -2,7 +2,6 @@
 // priority waits for the place of a low one that saves nothing, with the stages between. Usage:
 // start_bench [COUNT]. Under a real-time priority let it end at a fork (`chrt -R -r 1`): control
 // groups refuse such processes.
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>

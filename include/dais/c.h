@@ -1,6 +1,8 @@
 #ifndef DAIS_C_H
 #define DAIS_C_H
 
+/* Seen from C++ everything here would look dated. */
+/* NOLINTBEGIN(modernize-*,readability-identifier-naming) */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,4 +73,5 @@ int dais_get_output(const dais_session* session, const char* name, dais_tensor* 
 }
 #endif
 
+/* NOLINTEND(modernize-*,readability-identifier-naming) */
 #endif

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "autodiff/autodiff.h"
 #include "ir/call.h"
