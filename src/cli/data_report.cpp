@@ -1,6 +1,7 @@
 #include "cli/data_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/markup.h"
@@ -46,7 +47,8 @@ std::string mean_image_png(const Tensor& mean) {
   const int64_t plane = image.height * image.width;
   for (int64_t i = 0; i < plane; ++i)
     for (int64_t c = 0; c < image.channels; ++c)
-      image.pixels.push_back(static_cast<uint8_t>(mean.to_double(c * plane + i) * 255 + 0.5));
+      image.pixels.push_back(
+          static_cast<uint8_t>(std::lround(mean.to_double(c * plane + i) * 255)));
   return data::encode_png(image);
 }
 

@@ -255,12 +255,13 @@ void add_top(Program& program) {
   command->footer("Example: dais top --once");
   command->callback([arguments] {
     const bool live = !arguments->once && !arguments->scheduler.json && isatty(1);
-    do {
+    for (;;) {
       if (live) std::printf("\033[H\033[2J");
       print_top(arguments->scheduler);
       std::fflush(stdout);
-      if (live) usleep(static_cast<useconds_t>(arguments->every * 1e6));
-    } while (live);
+      if (!live) return;
+      usleep(static_cast<useconds_t>(arguments->every * 1e6));
+    }
   });
 }
 

@@ -192,7 +192,7 @@ std::vector<fs::path> files_of(const std::vector<std::string>& inputs) {
   std::vector<fs::path> out;
   for (const auto& input : inputs) {
     if (!fs::is_directory(input)) {
-      out.push_back(input);
+      out.emplace_back(input);
       continue;
     }
     std::vector<fs::path> found;

@@ -123,15 +123,15 @@ std::vector<std::string> command(const CompileJob& job, const std::vector<std::s
        {"-g1", "-fPIC", "-shared", "-w", "-nostdinc++", "-fno-exceptions", "-fno-rtti",
         "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-fvisibility=hidden",
         "-ftls-model=global-dynamic", "-fdiagnostics-color=never"})
-    line.push_back(option);
+    line.emplace_back(option);
   if (job.checked) {
     // Nothing that copies code: the lanes of a warp must pass the same instructions.
     for (const char* option :
          {"-O1", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0",
           "-fno-thread-jumps", "-fno-tree-dominator-opts", "-DDAIS_CHECKED"})
-      line.push_back(option);
+      line.emplace_back(option);
   } else {
-    line.push_back("-O2");
+    line.emplace_back("-O2");
   }
   return line;
 }

@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "backends/cuda/emulated/compile.h"
@@ -51,7 +51,7 @@ NvrtcResult size_of(NvrtcProgram program, size_t* bytes, std::string Compiled::*
 NvrtcResult copy_of(NvrtcProgram program, char* to, std::string Compiled::*text, size_t more) {
   if (!DeviceState::instance().knows(program)) return NvrtcResult::invalid_program;
   const std::string& from = object(program)->compiled.*text;
-  std::memcpy(to, from.c_str(), from.size() + more);
+  std::copy_n(from.c_str(), from.size() + more, to);  // the end's zero too where `more` is 1
   return NvrtcResult::success;
 }
 

@@ -7,8 +7,6 @@
 
 #include <cerrno>
 
-extern char** environ;
-
 namespace dais::cuda::emulated {
 
 ProcessResult run_process(const std::vector<std::string>& arguments) {
