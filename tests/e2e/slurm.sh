@@ -232,7 +232,7 @@ until_true 30 known || fail "Slurm did not get the jobs"
 kill -9 "$(cat "$work/run/slurmctld.pid")"
 sleep 0.3
 start slurmctld slurmctld -D
-left() { squeue -h -t all -o '%j' >"$work/left"; }
+left() { squeue -h -t all -o '%j' | sort -u >"$work/left"; }
 until_true 30 left || fail "slurmctld does not come back"
 lost=$((5 - $(grep -cE "^dais-($(IFS='|'; echo "${ids[*]}"))$" "$work/left" || true)))
 for id in "${ids[@]}"; do wait_for "$id" completed 60; done
