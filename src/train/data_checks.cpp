@@ -8,11 +8,13 @@ namespace {
 
 /// Number of class scores that the network gives, 0 when that is open.
 int64_t scores_of(const onnx::Model& model, LossKind loss) {
-  if (model.graph->outputs.empty()) return 0;
-  const Type& type = model.graph->outputs[0]->type;
+  // A detector's first output are boxes.
+  const size_t output = loss == LossKind::detection ? 1 : 0;
+  if (model.graph->outputs.size() <= output) return 0;
+  const Type& type = model.graph->outputs[output]->type;
   if (!type.ranked() || type.shape->size() < 2) return 0;
   const Dims& dims = *type.shape;
-  const bool last = loss == LossKind::next_token || loss == LossKind::ctc;
+  const bool last = loss != LossKind::cross_entropy;
   return (last ? dims.back() : dims[1]).constant().value_or(0);
 }
 
@@ -63,13 +65,17 @@ std::vector<std::string> check_data(const onnx::Model& model, const data::Datase
     out.push_back(std::to_string(finding.count) + " × " + finding.what +
                   (finding.examples.empty() ? "" : ": " + listed(finding.examples, 3)));
   const int64_t scores = scores_of(model, loss);
-  const bool classes = loss == LossKind::cross_entropy || loss == LossKind::next_token;
-  if (!classes || scores == 0) return out;
+  const bool head = loss == LossKind::cross_entropy || loss == LossKind::next_token;
+  if ((!head && loss != LossKind::ctc && loss != LossKind::detection) || scores == 0) return out;
+  const std::string wanted = std::to_string(about.class_count);
   if (about.class_count > scores)
     throw Error(Code::invalid_argument,
-                "the data have " + std::to_string(about.class_count) +
-                    " classes, the network gives scores for " + std::to_string(scores),
-                about.format, "Use --replace-head " + std::to_string(about.class_count));
+                "the data have " + wanted + " classes" +
+                    (loss == LossKind::ctc ? ", the blank among them" : "") +
+                    ", the network gives scores for " + std::to_string(scores),
+                about.format,
+                head ? "Use --replace-head " + wanted
+                     : "Make the network by 'dais new' with --classes " + wanted);
   if (about.task == data::Task::classification) check_labels(dataset, scores, out);
   return out;
 }

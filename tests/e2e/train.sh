@@ -77,4 +77,16 @@ expect 0 "$dais" new mlp --input 4 --classes 1 -o one.onnx
 expect 2 "$dais" train one.onnx --data data.csv --out wrong
 says '--replace-head 2'
 expect 0 "$dais" train one.onnx --data data.csv --replace-head 2 --epochs 1 --out headed
+# So is a detector, whose boxes of other classes would count for nothing.
+printf 'P6\n8 8\n255\n' >dark.ppm
+head -c 192 /dev/zero >>dark.ppm
+cat >boxes.json <<'JSON'
+{"images": [{"id": 1, "file_name": "dark.ppm", "width": 8, "height": 8}],
+ "categories": [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}],
+ "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5], "area": 25},
+                 {"id": 2, "image_id": 1, "category_id": 2, "bbox": [2, 2, 4, 4], "area": 16}]}
+JSON
+expect 0 "$dais" new ssd --classes 1 -o finder.onnx
+expect 2 "$dais" train finder.onnx --data boxes.json --size 128x128 --batch 1 --out wrong
+says '--classes 2'
 echo 'train.sh: all held'
