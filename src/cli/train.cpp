@@ -105,6 +105,16 @@ void start_folder(const CLI::App& command, const TrainFlags& flags, const onnx::
   write_file(folder / "flags.yaml", text);
 }
 
+/// What start_folder wrote would be in the way of the next try, where this one was refused before
+/// its first step.
+void undo_folder(const fs::path& folder) {
+  if (fs::exists(folder / "metrics.csv")) return;
+  std::error_code ignored;
+  // Folders go only when they are empty.
+  for (const char* name : {"model.onnx", "flags.yaml", "checkpoints", ""})
+    fs::remove(*name ? folder / name : folder, ignored);
+}
+
 /// 1 when a gradient differs from what the loss itself shows.
 int check_gradients(const onnx::Model& model, const TrainFlags& flags, const DataParts& parts) {
   constexpr int64_t kSamples = 4;
@@ -197,6 +207,9 @@ void run(CLI::App& command, TrainFlags& flags, int& status) {
   } catch (const train::Diverged& error) {
     if (leads) std::fprintf(stderr, "dais: %s\n", error.what());
     if (leads) status = kDiverged;
+  } catch (const Error&) {
+    if (!resumes && leads) undo_folder(flags.out);
+    throw;
   }
   set_rank_group(nullptr);  // leaves the job in order
 }

@@ -89,4 +89,5 @@ JSON
 expect 0 "$dais" new ssd --classes 1 -o finder.onnx
 expect 2 "$dais" train finder.onnx --data boxes.json --size 128x128 --batch 1 --out wrong
 says '--classes 2'
+[ ! -e wrong ] || fail 'a training that was refused left its folder behind'
 echo 'train.sh: all held'
