@@ -235,7 +235,8 @@ start slurmctld slurmctld -D
 left() { squeue -h -t all -o '%j' | sort -u >"$work/left"; }
 until_true 30 left || fail "slurmctld does not come back"
 lost=$((5 - $(grep -cE "^dais-($(IFS='|'; echo "${ids[*]}"))$" "$work/left" || true)))
-for id in "${ids[@]}"; do wait_for "$id" completed 60; done
+# Each try on a node whose places slurmctld lost takes as long as the patience.
+for id in "${ids[@]}"; do wait_for "$id" completed 240; done
 # One that had begun was ended by Slurm, which did not know it any more, and began again.
 for i in 1 2 3 4 5; do
   [ "$(wc -l <"$work/out/ran.$i")" -le 2 ] || fail "job ${ids[$((i - 1))]} ran $(wc -l <"$work/out/ran.$i") times"
