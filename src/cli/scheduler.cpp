@@ -50,8 +50,8 @@ http::Response reach(const Scheduler& scheduler, const std::string& method,
     return http::request(endpoint, method, target, body, headers_of(scheduler), piece,
                          scheduler.authority);
   } catch (const Error& error) {
-    if (error.code() != Code::unavailable) throw;
-    if (endpoint.starts_with("https:")) throw;
+    // Over TLS the error tells more: a certificate that nobody vouches for, for one.
+    if (error.code() != Code::unavailable || endpoint.starts_with("https:")) throw;
     throw Error(Code::unavailable, "no scheduler answers", endpoint, "Start it with `dais up`");
   }
 }

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "jobs/controller.h"
-#include "jobs/rotation.h"
 
 namespace dais::jobs {
 namespace {
@@ -54,9 +53,7 @@ void Controller::mind_activity() {
     const Entry& entry = open_.at(id);
     if (entry.row.phase != Phase::running) continue;
     Signs signs;
-    for (int task = 0; task < entry.request.tasks; ++task) {
-      signs.output_bytes += log_bytes(executor_->log(attempt_of(entry), task));
-    }
+    signs.output_bytes = entry.printed;
     signs.cpu_s = executor_->groups(attempt_of(entry)).cpu_s;
     signs.has_devices = entry.request.gpu_milli > 0;
     const auto use = meter_.use(id);
