@@ -115,9 +115,9 @@ class Network {
   Value input(std::string name, const std::vector<Extent>& shape, DType dtype = DType::f32);
   /// A trainable tensor of one's own. Fans are those of a matrix [in, out] or of a filter
   /// [out, in, space...].
-  Value parameter(std::string name, const std::vector<int64_t>& shape, Init init);
+  Value parameter(const std::string& name, const std::vector<int64_t>& shape, Init init);
   /// A tensor that stays as it is while training.
-  Value constant(Tensor tensor, std::string name = {});
+  Value constant(Tensor tensor, const std::string& name = {});
   void output(std::string name, Value value);
   /// A remark in the file (ONNX metadata), such as "dais.task" = "classification".
   void note(std::string key, std::string text);
@@ -281,7 +281,7 @@ Value operator/(Value a, Value b);
 Value operator+(Value a, double b);
 Value operator*(Value a, double b);
 /// Boolean: where integers are a number; where either of two booleans is true.
-Value equals(Value integers, int64_t number);
+Value equals(Value integers, int64_t value);
 Value either(Value a, Value b);
 Value negate(Value boolean);
 Value to_float(Value x);

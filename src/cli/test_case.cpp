@@ -280,7 +280,7 @@ Tensor ramp(const Type& type) {
 CaseResult run_light(const TestCase& test, const CaseOptions& options) {
   Model model = onnx::import_model(test.model);
   std::vector<Datum> inputs;
-  for (const Value* input : model.graph->inputs) inputs.push_back(ramp(input->type));
+  for (const Value* input : model.graph->inputs) inputs.emplace_back(ramp(input->type));
   const auto stem = test.model.parent_path() / (test.model.stem().string() + "_output_");
   Named expected;
   for (size_t i = 0; i < model.outputs.size(); ++i)

@@ -55,7 +55,7 @@ class Masks final : public ImageFiles {
         for (const uint8_t level : mask(i).pixels)
           if (level != kIgnoredPixel) most = std::max<int64_t>(most, level + 1);
       } catch (const Error& error) {
-        unreadable.push_back(error.what());
+        unreadable.emplace_back(error.what());
       }
     }
     description_.class_count = most;

@@ -34,7 +34,7 @@ class Dealer {
   int64_t global_batch() const { return options_.batch * options_.ranks; }
   int64_t steps_per_epoch() const;
   Place start_of(int64_t epoch) const { return {epoch, 0, global_batch()}; }
-  StepPlan plan(const Place& place);
+  StepPlan plan(const Place& from);
 
  private:
   EpochOrder order_of(const Place& place);

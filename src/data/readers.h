@@ -11,13 +11,13 @@ DatasetPtr open_image_folder(const std::filesystem::path& folder, const OpenOpti
 DatasetPtr open_image_list(const std::filesystem::path& list, const OpenOptions& options);
 DatasetPtr open_masks(const std::filesystem::path& folder, const OpenOptions& options);
 DatasetPtr open_kitti(const std::filesystem::path& folder, const OpenOptions& options);
-DatasetPtr open_coco(const std::filesystem::path& json, const OpenOptions& options);
+DatasetPtr open_coco(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_idx(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_cifar(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_csv(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_numpy(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_audio_folder(const std::filesystem::path& folder, const OpenOptions& options);
-DatasetPtr open_speech(const std::filesystem::path& manifest, const OpenOptions& options);
+DatasetPtr open_speech(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_text(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_shards(const std::filesystem::path& path, const OpenOptions& options);
 DatasetPtr open_subset(const std::filesystem::path& path, const OpenOptions& options);

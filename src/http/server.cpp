@@ -254,7 +254,7 @@ void Server::State::accept(Acceptor& acceptor, asio::ssl::context* tls,
       if (!tls) write_whole(socket, plain(503, "too many connections"), 11, false);
       continue;
     }
-    std::thread([self, fd, tls, connection = std::move(socket)]() mutable {
+    std::thread([=, connection = std::move(socket)]() mutable {
       if constexpr (std::is_same_v<Acceptor, Tcp::acceptor>) {
         if (tls) {
           Tls secured(std::move(connection), *tls);

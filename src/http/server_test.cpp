@@ -71,8 +71,9 @@ TEST(HttpServer, BoundsWhatItReads) {
 TEST(HttpServer, StreamsUntilTheReaderLeaves) {
   std::atomic<bool> noticed{false};
   struct Guard {
-    std::atomic<bool>& flag;
+    explicit Guard(std::atomic<bool>& told) : flag(told) {}
     ~Guard() { flag = true; }
+    std::atomic<bool>& flag;
   };
   Server server([&noticed](const Request&) {
     auto guard = std::make_shared<Guard>(noticed);

@@ -1,7 +1,7 @@
 #include "ir/attrs.h"
 
+#include <bit>
 #include <charconv>
-#include <cstring>
 
 namespace dais {
 namespace {
@@ -61,7 +61,8 @@ std::string attr_text(const AttrValue& value) {
 
 bool attr_equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
-  if (auto* x = std::get_if<float>(&a)) return std::memcmp(x, &std::get<float>(b), sizeof *x) == 0;
+  if (auto* x = std::get_if<float>(&a))
+    return std::bit_cast<uint32_t>(*x) == std::bit_cast<uint32_t>(std::get<float>(b));
   return std::visit(
       [&]<typename T>(const T& value) {
         if constexpr (std::is_same_v<T, std::monostate>)

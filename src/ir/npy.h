@@ -21,7 +21,7 @@ struct NpyView {
   bool fortran_order = false;
   Bytes data;
 };
-NpyView view_npy(Bytes bytes, const std::string& where);
+NpyView view_npy(Bytes bytes, const std::string& path);
 
 /// Whether NumPy has this element type.
 bool npy_has(DType dtype);

@@ -1,8 +1,7 @@
 #include "jobs/control_group.h"
 
-#include <signal.h>
-
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -52,7 +51,7 @@ bool usable(const fs::path& folder) {
 
 }  // namespace
 
-ControlGroups::ControlGroups(std::string name, fs::path mount) : name_(std::move(name)) {
+ControlGroups::ControlGroups(std::string name, const fs::path& mount) : name_(std::move(name)) {
   for (const char* wall : {"cpu", "memory", "pids", "devices"}) find(wall, mount);
   // Only version 2 can kill a whole group at once. Beside groups of version 1 it is left out: to
   // join a group delays a start by 6 to 10 ms, and the shim kills what an attempt leaves behind.

@@ -29,7 +29,7 @@ struct GroupReport {
 class ControlGroups {
  public:
   /// `mount` is where control groups are mounted, `name` the folder of this daemon in them.
-  explicit ControlGroups(std::string name, std::filesystem::path mount = "/sys/fs/cgroup");
+  explicit ControlGroups(std::string name, const std::filesystem::path& mount = "/sys/fs/cgroup");
 
   /// Which walls hold: "cpu", "memory", "pids", "devices", "kill".
   std::vector<std::string> walls() const;

@@ -1,11 +1,11 @@
 #include "jobs/controller.h"
 
 #include <pwd.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
 #include "base/error.h"
 #include "jobs/placement_text.h"

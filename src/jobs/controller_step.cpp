@@ -1,12 +1,12 @@
 // The half of the controller that runs by itself: ends, deadlines, decisions, starts.
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 

@@ -1,12 +1,12 @@
 #include "jobs/controller.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <thread>
 

@@ -402,7 +402,7 @@ void Cycle::stretch_starts() {
     now_.start(start.job, start.placement, start.standing);
   }
   // Last: what they took besides was lent after all others were given theirs.
-  std::ranges::stable_partition(decision_.start, [this](const Start& start) {
+  std::stable_partition(decision_.start.begin(), decision_.start.end(), [this](const Start& start) {
     const JobSpec& spec = *now_.jobs().at(start.job).spec;
     return spec.most_tasks == 0 || spec.shape.tasks == spec.fewest_tasks;
   });

@@ -158,7 +158,7 @@ JobRequest Reader::read(const YAML::Node& root) {
   if (seen.count("command") && seen.count("shell")) {
     problem(root, "give either command or shell");
   }
-  for (std::string& text : problems_of(request)) problem(YAML::Node(), std::move(text));
+  for (const std::string& text : problems_of(request)) problem(YAML::Node(), text);
   return request;
 }
 

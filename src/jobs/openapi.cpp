@@ -1,9 +1,9 @@
 #include "jobs/openapi.h"
 
 namespace dais::jobs {
+namespace {
 
-std::string_view openapi_text() {
-  return R"json({
+constexpr std::string_view kText = R"json({
 "openapi": "3.1.0",
 "info": {"title": "dais jobs", "version": "1"},
 "paths": {
@@ -169,6 +169,9 @@ std::string_view openapi_text() {
   }
 }
 })json";
-}
+
+}  // namespace
+
+std::string_view openapi_text() { return kText; }
 
 }  // namespace dais::jobs

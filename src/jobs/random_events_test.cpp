@@ -14,7 +14,6 @@ namespace dais::jobs {
 namespace {
 
 constexpr int hosts = 8, devices = 8;
-constexpr int64_t machine_milli = hosts * devices * whole_gpu;
 
 struct Entry {
   ProjectId project;
@@ -53,7 +52,7 @@ class Checker {
     ASSERT_FALSE(entry.running || entry.stopping) << "job " << start.job << " runs twice";
     expect_whole_gang(start, entry);
     for (const Slot& slot : start.placement) {
-      int64_t& used = held[{slot.host, slot.device}];
+      int64_t& used = held_[{slot.host, slot.device}];
       used += slot.gpu_milli;
       ASSERT_LE(used, whole_gpu) << "host " << slot.host << " device " << slot.device;
     }
@@ -121,7 +120,7 @@ class Checker {
 
   void release(Entry& entry) {
     if (!entry.running) return;
-    for (const Slot& slot : entry.placement) held[{slot.host, slot.device}] -= slot.gpu_milli;
+    for (const Slot& slot : entry.placement) held_[{slot.host, slot.device}] -= slot.gpu_milli;
     for (ProjectId up = entry.project; up != no_project; up = parent.at(up)) {
       allocated[up] -= entry.shape.total().gpu_milli;
     }
@@ -130,7 +129,7 @@ class Checker {
     entry.placement.clear();
   }
 
-  std::map<std::pair<HostId, int>, int64_t> held;
+  std::map<std::pair<HostId, int>, int64_t> held_;
 };
 
 class Storm {

@@ -1,10 +1,10 @@
 #include "jobs/shim.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -155,7 +155,7 @@ TEST_F(JobsShim, ADeniedDeviceCannotBeOpened) {
 }
 
 TEST_F(JobsShim, RefusesWhatCannotStart) {
-  auto code = [this](Launch launch, const std::string& where) {
+  auto code = [](const Launch& launch, const std::string& where) {
     try {
       start_attempt(where, launch);
     } catch (const Error& error) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,12 +10,11 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 
 #include "base/error.h"
-
-extern char** environ;
 
 namespace dais::jobs {
 namespace {
@@ -54,7 +52,7 @@ int gpus_of(const std::string& resources) {
 }
 
 // A node that fails to answer carries a mark after its state.
-bool takes_jobs(std::string state) {
+bool takes_jobs(const std::string& state) {
   const size_t plain = state.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
   if (plain != std::string::npos) return false;
   return state == "idle" || state == "mixed" || state == "allocated" || state == "completing" ||

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <fstream>
 #include <regex>
 #include <sstream>

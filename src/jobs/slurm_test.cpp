@@ -1,10 +1,10 @@
 #include "jobs/slurm.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -207,7 +207,7 @@ TEST_F(JobsSlurmStandIn, StraysAreCancelledOnceAllAreKept) {
 TEST_F(JobsSlurmStandIn, WithoutAnAnswerThereIsNoExecutor) {
   write("away", "");
   try {
-    SlurmExecutor(folder_ / "data", {}, "id");
+    const SlurmExecutor none(folder_ / "data", {}, "id");
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unavailable);

@@ -82,7 +82,7 @@ Value Network::image(int64_t channels, int64_t height, int64_t width) {
 
 Value Network::tokens() { return input("tokens", {"batch", "length"}, DType::i64); }
 
-Value Network::parameter(std::string name, const std::vector<int64_t>& shape, Init init) {
+Value Network::parameter(const std::string& name, const std::vector<int64_t>& shape, Init init) {
   NetworkBody::Fans fans;
   double window = 1;
   for (size_t i = 2; i < shape.size(); ++i) window *= static_cast<double>(shape[i]);
@@ -92,7 +92,7 @@ Value Network::parameter(std::string name, const std::vector<int64_t>& shape, In
   return body_->parameter(body_->layer_name(name, "parameter"), shape, init, fans);
 }
 
-Value Network::constant(Tensor tensor, std::string name) {
+Value Network::constant(Tensor tensor, const std::string& name) {
   return body_->fixed_constant(std::move(tensor), body_->layer_name(name, "constant"));
 }
 

@@ -174,7 +174,7 @@ Datum TensorReader::read_sequence(WireReader reader) {
     switch (reader.field()) {
       case 3: items.push_back(read_tensor(reader.message("TensorProto"))); break;
       case 4:
-        items.push_back(read(parse_sparse_tensor(reader.message("SparseTensorProto"))));
+        items.emplace_back(read(parse_sparse_tensor(reader.message("SparseTensorProto"))));
         break;
       case 5: items.push_back(read_sequence(reader.message("SequenceProto"))); break;
       case 6: items.push_back(read_map(reader.message("MapProto"))); break;

@@ -128,7 +128,7 @@ void Importer::read_outputs(Scope& scope, const GraphProto& proto) {
 
 void Importer::throw_problems() const {
   if (problems_.empty()) return;
-  if (problems_.size() == 1) throw problems_.front();
+  if (problems_.size() == 1) throw Error(problems_.front());
   std::string list = std::to_string(problems_.size()) + " problems";
   Code code = Code::unsupported;
   size_t number = 0;

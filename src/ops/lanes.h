@@ -18,9 +18,9 @@ inline constexpr int64_t kLanes = 8;
 inline constexpr int64_t kLanes = 4;
 #endif
 
-typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-typedef float LooseLanes __attribute__((vector_size(kLanes * sizeof(float)), aligned(4)));
-typedef int32_t IntLanes __attribute__((vector_size(kLanes * sizeof(float))));
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+using LooseLanes = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4)));
+using IntLanes = int32_t __attribute__((vector_size(kLanes * sizeof(float))));
 
 inline Lanes load(const float* from) { return *reinterpret_cast<const LooseLanes*>(from); }
 inline void store(float* to, Lanes value) { *reinterpret_cast<LooseLanes*>(to) = value; }

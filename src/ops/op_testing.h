@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include "ir/call.h"
 #include "ir/onnx_import.h"
 

@@ -122,7 +122,7 @@ bool Session::State::run_late_kernel(size_t at) {
   std::vector<Inference::Input> facts(step.in.size());
   in_sizes_.clear();
   for (size_t i = 0; i < step.in.size(); ++i) {
-    in_sizes_.push_back(Shape{});
+    in_sizes_.emplace_back();
     if (step.in[i] < 0) continue;
     const Datum& datum = data[static_cast<size_t>(step.in[i])];
     if (!datum.has_value()) continue;
@@ -150,7 +150,7 @@ bool Session::State::run_late_kernel(size_t at) {
     const auto shape = type.static_shape();
     if (!shape || type.dtype == DType::string) return false;
     out_sizes_.push_back(*shape);
-    outputs.push_back(Tensor(type.dtype, *shape));
+    outputs.emplace_back(Tensor(type.dtype, *shape));
   }
   BoundKernel* kernel = bound_kernel(at, {in_sizes_, out_sizes_});
   if (!kernel) return false;

@@ -146,13 +146,13 @@ struct Session::State {
   void fill_resident(size_t state, const Tensor& from);
   void commit_residents();
   void point_slots();
-  void point(size_t slot);
+  void point(size_t i);
   void place_handed();
   void find_turns();
   void place_turns();
   bool take_turn(size_t at);
   void place_outputs();
-  void set_shape(size_t slot);
+  void set_shape(size_t i);
   void mark_changed(size_t slot);
   void index_slots();
   Arena& arena_of(size_t slot) {

@@ -179,9 +179,9 @@ void decode(bool keys_read_again) {
     const int64_t fresh = step % 10 == 3 ? 6 : 1;
     std::vector<Datum> inputs;
     for (const int64_t heads : {4, 2, 2})
-      inputs.push_back(sample<float>({2, heads, fresh, 8}, 1, 3 * step + inputs.size()));
+      inputs.emplace_back(sample<float>({2, heads, fresh, 8}, 1, 3 * step + inputs.size()));
     std::vector<Datum> all = inputs;
-    for (const Tensor& cache : past) all.push_back(cache);
+    for (const Tensor& cache : past) all.emplace_back(cache);
     const auto& wanted = plain.run(all);
     if (step == 0 || step == 20)
       inputs = all;
@@ -207,8 +207,8 @@ TEST(RuntimeState, ReferencesTakeGrowingStatesToo) {
   Session session(Plan::create(decoder(false), options));
   EXPECT_EQ(session.plan().states()[0].growing_axis, -1);
   std::vector<Datum> inputs;
-  for (const int64_t heads : {4, 2, 2}) inputs.push_back(sample<float>({1, heads, 1, 8}));
-  for (int i = 0; i < 2; ++i) inputs.push_back(Tensor(DType::f32, {1, 2, 0, 8}));
+  for (const int64_t heads : {4, 2, 2}) inputs.emplace_back(sample<float>({1, heads, 1, 8}));
+  for (int i = 0; i < 2; ++i) inputs.emplace_back(Tensor(DType::f32, {1, 2, 0, 8}));
   session.run(inputs);
   inputs[3] = inputs[4] = Datum();
   session.run(inputs);

@@ -12,8 +12,6 @@
 namespace dais::train {
 namespace {
 
-constexpr int64_t kIgnored = -100;
-
 /// What one batch adds to the metrics of a task.
 class Metrics {
  public:
@@ -103,7 +101,8 @@ class Metrics {
     for (int64_t n = 0; n < output.shape()[0]; ++n)
       for (int64_t i = 0; i < area; ++i) {
         const int64_t wanted = truth[static_cast<size_t>(n * area + i)];
-        if (wanted == kIgnored || wanted < 0 || wanted >= classes) continue;
+        // Pixels that do not count are below zero.
+        if (wanted < 0 || wanted >= classes) continue;
         int64_t best = 0;
         for (int64_t c = 1; c < classes; ++c)
           if (scores[static_cast<size_t>((n * classes + c) * area + i)] >
@@ -212,7 +211,7 @@ class Evaluator::Body {
       last = batch.last_of_epoch;
       if (!session_) prepare(batch);
       std::vector<Datum> inputs{batch.input};
-      for (const auto& [name, tensor] : target_tensors(loss_, batch)) inputs.push_back(tensor);
+      for (const auto& [name, tensor] : target_tensors(loss_, batch)) inputs.emplace_back(tensor);
       const auto& results = session_->run(inputs);
       loss.add(results[0].tensor.to_double(), static_cast<double>(batch.size()));
       metrics.add(batch, results);

@@ -16,8 +16,8 @@ namespace dais::train {
 namespace {
 
 double now() {
-  using namespace std::chrono;
-  return duration<double>(system_clock::now().time_since_epoch()).count();
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
 }
 
 Bytes bytes_of(const std::string& text) {

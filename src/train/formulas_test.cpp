@@ -70,7 +70,7 @@ TEST(Formulas, LossesAndTheirGradientsAreThoseOfPyTorch) {
     if (one.contains("input_lengths"))
       for (const char* name : {"input_lengths", "target_lengths"}) {
         const auto lengths = one[name].get<std::vector<int64_t>>();
-        inputs.push_back(Tensor::ints(lengths));
+        inputs.emplace_back(Tensor::ints(lengths));
         in.by_name(name) = g.add_input(Type::of(inputs.back().tensor), name);
       }
     Value* loss = add_loss(g, loss_options(one), in);

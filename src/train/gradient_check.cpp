@@ -64,13 +64,13 @@ class Checker {
     StepOptions plain = options;
     plain.precision = Precision::fp32;
     built_ = build_gradients(wide, plain, sample);
-    inputs_.push_back(sample.input);
+    inputs_.emplace_back(sample.input);
     for (const auto& [name, tensor] : target_tensors(options.loss, batch))
-      inputs_.push_back(tensor);
-    inputs_.push_back(Tensor::scalar<int64_t>(0));
+      inputs_.emplace_back(tensor);
+    inputs_.emplace_back(Tensor::scalar<int64_t>(0));
     first_ = inputs_.size();
-    for (const StateEntry& entry : built_.parameters) inputs_.push_back(entry.initial.clone());
-    for (const StateEntry& entry : built_.fixed) inputs_.push_back(entry.initial);
+    for (const StateEntry& entry : built_.parameters) inputs_.emplace_back(entry.initial.clone());
+    for (const StateEntry& entry : built_.fixed) inputs_.emplace_back(entry.initial);
   }
 
   GradientCheck run() {

@@ -251,7 +251,7 @@ void learn_anchors(const Graph& network, LossOptions& options) {
   std::vector<Datum> inputs;
   for (const Value* input : part->inputs) {
     if (!input->users().empty()) refuse();
-    inputs.push_back(Datum());
+    inputs.emplace_back();
   }
   const Tensor anchors = evaluate(*part, inputs)[0].tensor;
   if (!classes || anchors.rank() != 2 || anchors.shape()[1] != 4 || anchors.dtype() != DType::f32)

@@ -128,13 +128,13 @@ class TrainingStep::Body {
                                int64_t update, bool apply) const {
     std::vector<Datum> inputs{batch.input};
     for (const auto& [name, tensor] : target_tensors(options_.loss, batch))
-      inputs.push_back(tensor);
-    inputs.push_back(Tensor::scalar(update));
-    inputs.push_back(Tensor::scalar(static_cast<float>(rate)));
-    inputs.push_back(Tensor::scalar(apply));
-    inputs.push_back(Tensor::scalar(static_cast<float>(scale_ ? scale_->factor() : 1)));
+      inputs.emplace_back(tensor);
+    inputs.emplace_back(Tensor::scalar(update));
+    inputs.emplace_back(Tensor::scalar(static_cast<float>(rate)));
+    inputs.emplace_back(Tensor::scalar(apply));
+    inputs.emplace_back(Tensor::scalar(static_cast<float>(scale_ ? scale_->factor() : 1)));
     // An update that was left out moved no moments.
-    inputs.push_back(Tensor::scalar(update - (scale_ ? scale_->skipped() : 0)));
+    inputs.emplace_back(Tensor::scalar(update - (scale_ ? scale_->skipped() : 0)));
     for (size_t i = 0; i < part.state_of_input.size(); ++i) {
       const Tensor& memory = memory_[static_cast<size_t>(part.state_of_input[i])].second;
       inputs.push_back(part.changes[i] ? Datum() : Datum(memory));

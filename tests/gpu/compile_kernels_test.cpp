@@ -63,8 +63,8 @@ Outcome compile(const NvrtcApi& nvrtc, const Variant& variant, int arch) {
   }
   std::vector<std::string> words = variant.options;
   words.push_back("--gpu-architecture=sm_" + std::to_string(arch));
-  words.push_back("--std=c++17");
-  words.push_back("--ptxas-options=-v");
+  words.emplace_back("--std=c++17");
+  words.emplace_back("--ptxas-options=-v");
   for (const std::string& word : words) options.push_back(word.c_str());
   NvrtcProgram program;
   const std::string name(variant.name);

@@ -16,6 +16,6 @@ struct FakeBlasCounts {
 };
 FakeBlasCounts fake_blas_counts();
 /// Whether the heuristic finds nothing from now on.
-void set_fake_blas_empty(bool empty);
+void set_fake_blas_empty(bool now);
 
 }  // namespace dais::cuda

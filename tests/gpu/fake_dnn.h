@@ -18,6 +18,6 @@ struct FakeDnnCounts {
 FakeDnnCounts fake_dnn_counts();
 /// What the heuristics know from now on: no engine, or only one that rounds its inputs.
 enum class FakeEngines { all, none, rounding };
-void set_fake_dnn_engines(FakeEngines engines);
+void set_fake_dnn_engines(FakeEngines now);
 
 }  // namespace dais::cuda

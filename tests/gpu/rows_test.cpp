@@ -341,7 +341,7 @@ TEST(FamilyRows, AttentionByRows) {
 
 TEST(FamilyRows, AttentionWithMasks) {
   Tensor seen = sample<bool>({1, 1, 6, 10}, 1, 4);
-  for (int i = 0; i < 10; ++i) seen.data<bool>()[static_cast<size_t>(20 + i)] = false;
+  for (size_t i = 20; i < 30; ++i) seen.data<bool>()[i] = false;
   const RowTolerance tolerance{1e-4, 1e-5};
   check_attention({{}, {2, 2, 6, 16}, {2, 2, 10, 16}, seen}, DType::f32, tolerance,
                   "attention/cuda");

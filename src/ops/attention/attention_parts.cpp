@@ -106,7 +106,7 @@ class AttentionParts {
     Value* apart = graph_.add(Unsqueeze{}, {x, ints({2})});
     Value* wide = graph_.add(Expand{}, {apart, ints({1, 1, groups, 1, 1})});
     Value* shape = graph_.add(ShapeOf{}, {x});
-    const auto sizes = [&](std::vector<int64_t> axes) {
+    const auto sizes = [&](const std::vector<int64_t>& axes) {
       return graph_.add(Gather{}, {shape, ints(axes)});
     };
     Value* target =

@@ -74,7 +74,8 @@ void run(Call& c) {
     std::vector<Datum> inputs = std::move(carried);
     for (size_t i = 0; i < scans; ++i) {
       const bool backwards = entry(scan.input_directions, i) == 1;
-      inputs.push_back(slice_at(c.in(states + i), axes[i], backwards ? length - 1 - step : step));
+      inputs.emplace_back(
+          slice_at(c.in(states + i), axes[i], backwards ? length - 1 - step : step));
     }
     for (size_t i = states + scans; i < c.inputs(); ++i) inputs.push_back(c.datum(i));
     auto results = c.run_region(0, std::move(inputs));

@@ -8,7 +8,7 @@
 
 namespace dais::DAIS_ISA {
 
-#if DAIS_ISA_LEVEL >= 2
+#if DAIS_ISA_LEVEL == 2
 namespace {
 
 constexpr int64_t kSide = 6, kOut = 4;
@@ -113,11 +113,10 @@ void multiply_cells(int64_t count, int64_t depth, int64_t in_channels, const flo
     const auto block = [&]<int64_t tiles>() {
       multiply_block<tiles, vectors>(rows + t * depth, depth, in_channels, weights,
                                      out + t * vectors * kLanes);
-      t += tiles;
     };
-    while (t + most <= count) block.template operator()<most>();
-    while (t + 4 <= count) block.template operator()<4>();
-    while (t + 2 <= count) block.template operator()<2>();
+    for (; t + most <= count; t += most) block.template operator()<most>();
+    for (; t + 4 <= count; t += 4) block.template operator()<4>();
+    for (; t + 2 <= count; t += 2) block.template operator()<2>();
     if (t < count) block.template operator()<1>();
   }
 }
@@ -191,7 +190,6 @@ void leave(const WinogradSizes& s, const float* from, int64_t first, int64_t cou
   }
 }
 
-extern const WinogradLoops winograd_loops;
 const WinogradLoops winograd_loops{enter, multiply, leave};
 #endif
 

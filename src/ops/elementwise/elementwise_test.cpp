@@ -1,5 +1,7 @@
 #include "ops/elementwise/elementwise.h"
 
+#include <gtest/gtest.h>
+
 #include <limits>
 
 #include "ir/call.h"

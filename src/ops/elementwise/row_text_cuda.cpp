@@ -168,8 +168,9 @@ class RowWriter : public TextWriter {
     if (x.empty() || !element_text(node.outs[0]->type.dtype).memory) return fail("element type");
     if (node.as<Softmax>() || node.as<LogSoftmax>()) return add_softmax(node, x);
     if (const auto* norm = node.as<LayerNormalization>())
-      return add_norm(node, x, norm->epsilon, 1);
-    if (const auto* norm = node.as<RMSNormalization>()) return add_norm(node, x, norm->epsilon, 0);
+      return add_norm(node, x, norm->epsilon, true);
+    if (const auto* norm = node.as<RMSNormalization>())
+      return add_norm(node, x, norm->epsilon, false);
     const JoinText text = join_of(*reduction_of(*node.op));
     if (!text.join) return fail(std::string(node.op->name) + " of rows");
     names_[node.outs[0]] = join(text.join, filled(text.before, x), text.after);

@@ -1,5 +1,7 @@
 #include "ops/generate/generate.h"
 
+#include <gtest/gtest.h>
+
 #include "ir/call.h"
 #include "ops/shape/shape.h"
 

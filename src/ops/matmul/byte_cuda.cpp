@@ -181,7 +181,7 @@ std::unique_ptr<Kernel> prepare_bytes(const KernelQuery& query, const ProductFor
                                       "-DMODE=" + std::to_string(static_cast<int>(form.mode)),
                                       "-DSTORE=" + std::to_string(store.number)};
   const bool cores = cuda::device_of(query).info().arch >= 80;
-  if (cores) options.push_back("-DCORES");
+  if (cores) options.emplace_back("-DCORES");
   made->program = cuda::program_of(query, "byte_product.cu", std::move(options));
   made->function = made->program->function("byte_product");
   if (cores) made->cores = made->program->function("byte_cores");

@@ -4,7 +4,7 @@
 
 namespace dais {
 
-Values gradient_matmul(Graph& g, const Node& n, std::span<Value* const> dy);
-Values gradient_gemm(Graph& g, const Node& n, std::span<Value* const> dy);
+Values gradient_matmul(Graph& g, const Node& n, std::span<Value* const> given);
+Values gradient_gemm(Graph& g, const Node& n, std::span<Value* const> given);
 
 }  // namespace dais

@@ -1,5 +1,7 @@
 #include "ops/ml/ml.h"
 
+#include <gtest/gtest.h>
+
 #include "ir/call.h"
 #include "ops/ml/forest.h"
 

@@ -1,5 +1,7 @@
 #include "ops/quantize/quantize.h"
 
+#include <gtest/gtest.h>
+
 #include "ir/call.h"
 
 namespace dais {

@@ -1,5 +1,7 @@
 #include "ops/random/random.h"
 
+#include <gtest/gtest.h>
+
 #include "base/philox.h"
 #include "ir/call.h"
 

@@ -1,5 +1,7 @@
 #include "ops/reduce/reduce.h"
 
+#include <gtest/gtest.h>
+
 #include <limits>
 
 #include "ir/call.h"

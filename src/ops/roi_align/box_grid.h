@@ -74,7 +74,8 @@ struct BoxGrid {
   /// Sample k of the bin in this row and column.
   BoxSample sample(int64_t bin_row, int64_t bin_column, int64_t k, int64_t height,
                    int64_t width) const {
-    const double down = (static_cast<double>(k / columns) + 0.5) / static_cast<double>(rows);
+    const int64_t grid_row = k / columns;
+    const double down = (static_cast<double>(grid_row) + 0.5) / static_cast<double>(rows);
     const double along = (static_cast<double>(k % columns) + 0.5) / static_cast<double>(columns);
     return make_sample(top + bin_high * (static_cast<double>(bin_row) + down),
                        left + bin_wide * (static_cast<double>(bin_column) + along), height, width);

@@ -78,7 +78,7 @@ void split(Call& c) {
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(axis));
       piece = piece.reshaped(Shape(rest));
     }
-    items.push_back(std::move(piece));
+    items.emplace_back(std::move(piece));
   }
   c.set(0, Datum::sequence(std::move(items)));
 }

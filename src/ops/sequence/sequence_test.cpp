@@ -1,5 +1,7 @@
 #include "ops/sequence/sequence.h"
 
+#include <gtest/gtest.h>
+
 #include "ir/call.h"
 
 namespace dais {

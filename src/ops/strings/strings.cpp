@@ -134,7 +134,7 @@ void reference_normalizer(Call& c) {
 
 void infer_regex(Inference& c) {
   check_text(c, 0);
-  Regex(c.attrs<RegexFullMatch>().pattern);
+  const Regex valid(c.attrs<RegexFullMatch>().pattern);
   c.set(0, DType::boolean);
   c.set(0, DType::boolean, c.shape(0));
 }

@@ -1,5 +1,7 @@
 #include "ops/strings/strings.h"
 
+#include <gtest/gtest.h>
+
 #include "ir/call.h"
 #include "ops/strings/regex.h"
 #include "ops/strings/utf8.h"
