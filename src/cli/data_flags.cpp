@@ -72,6 +72,17 @@ void add_loader_flags(CLI::App& command, DataFlags& f) {
       ->group(kData);
   command.add_option("--cache-mb", f.cache_mb, "Keep decoded samples in so much memory")
       ->group(kData);
+  command
+      .add_option(
+          "--buckets", f.loader.bucket_batches,
+          "Sounds and texts of like lengths share a batch: so many batches are sorted together")
+      ->check(CLI::Range(0, 1 << 20))
+      ->group(kData);
+  command
+      .add_option("--pad-multiple", f.loader.pad_multiple,
+                  "Lengths of batches are rounded up to a multiple, so that fewer sizes occur")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(kData);
   data::Augment& a = f.loader.augment;
   command.add_flag("--flip", a.flip_horizontal, "Mirror half of the images")->group(kAugment);
   command.add_flag("--flip-vertical", a.flip_vertical, "Turn half of them upside down")

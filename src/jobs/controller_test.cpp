@@ -155,10 +155,10 @@ TEST_F(ControllerTest, AForkBombMeetsItsLimitAndNothingOfItIsLeft) {
   Options options;
   options.processes = 40;
   open(options);
-  // Two start processes that stay until the system refuses one, which ends a shell; the first only
-  // waits.
-  const int64_t job =
-      submit(script("b() { while :; do sleep 600 & done; }; b 2>/dev/null & b 2>/dev/null & wait"));
+  // Two start processes that stay until the system refuses one, which ends a shell. The first does
+  // not wait for them: its end would be the job's, and take everything away before it is counted.
+  const int64_t job = submit(script(
+      "b() { while :; do sleep 600 & done; }; b 2>/dev/null & b 2>/dev/null & exec sleep 600"));
   ASSERT_TRUE(run_until([&] { return controller_->executor().members({job, 1}).size() >= 30; }));
   EXPECT_LE(controller_->executor().members({job, 1}).size(), 40U);
   controller_->cancel(job, "the test");
