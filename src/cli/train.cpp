@@ -13,6 +13,7 @@
 #include "cli/train_report.h"
 #include "cli/yaml_flags.h"
 #include "onnx/exporter.h"
+#include "train/fixed_inputs.h"
 #include "train/gradient_check.h"
 #include "train/mpi_ranks.h"
 #include "train/plot.h"
@@ -180,6 +181,7 @@ void run(CLI::App& command, TrainFlags& flags, int& status) {
   listen_for_signals();
   onnx::Model model = onnx::import_model(flags.model);
   const bool resumes = !flags.resume.empty();
+  if (!flags.fix_inputs.empty() && !resumes) train::fix_inputs(model, flags.fix_inputs);
   if (flags.replace_head > 0 && !resumes)
     train::replace_head(model, flags.replace_head, flags.seed);
   const DataParts parts = open_parts(flags.data, flags.seed);

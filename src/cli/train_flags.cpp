@@ -97,6 +97,8 @@ void add_loop_flags(CLI::App& command, TrainFlags& f) {
   command.add_flag("--sync-norms", f.sync_norms, "Batch norms by the batches of all ranks")
       ->group(kGroup);
   option("--freeze", f.freeze, "Regular expression of tensors that stay as they are");
+  option("--fix-input", f.fix_inputs,
+         "NAME=NUMBER or NAME=positions: what an input besides the data's always holds");
   option("--replace-head", f.replace_head, "Give the last linear layer so many classes");
   option("--memory-limit", f.memory_limit,
          "MiB for weights, moments and a step; what would take more is computed again");

@@ -8,6 +8,7 @@ namespace dais::cli {
 /// The flags of `dais train`.
 struct TrainFlags {
   std::string model, out, resume, config, plot_rate, freeze;
+  std::vector<std::string> fix_inputs;
   DataFlags data;
   int64_t epochs = 10, updates = 0, replace_head = 0, memory_limit = 0;
   uint64_t seed = 0;

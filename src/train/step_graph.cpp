@@ -106,13 +106,18 @@ class StepBuilder {
   }
 
  private:
+  static std::string names(const Graph& network) {
+    std::string out;
+    for (const Value* input : network.inputs)
+      out += (out.empty() ? "'" : ", '") + input->name + "' " + input->type.text();
+    return out.empty() ? "none" : out;
+  }
+
   void form() {
     const Graph& network = *model_.graph;
     if (network.inputs.size() != 1)
-      throw Error(Code::unsupported,
-                  "training needs a network of one input, this one has " +
-                      std::to_string(network.inputs.size()),
-                  network.name);
+      throw Error(Code::unsupported, "the data feed one input, this network has " + names(network),
+                  network.name, "Fix the others, for example --fix-input attention_mask=1");
     FormOptions options{options_.freeze, options_.seed, options_.sync_norms && options_.ranks > 1,
                         sizes_of_batch(*network.inputs[0], sample_.input, options_.open_lengths)};
     form_ = training_form(model_, options);

@@ -48,6 +48,7 @@ def loss_of(net, x, y):
 
 def by_torch(dais, text, updates):
     torch.manual_seed(0)
+    torch.set_num_threads(os.cpu_count())
     weights = make_curves.initial_weights(dais, "gpt-tiny", SETTINGS)
     net = make_curves.Gpt(256, WINDOW, 128, 3, 4)
     net.load(weights)

@@ -1,6 +1,7 @@
 """The torch side of speech.py: the same features, network, weights, masks, rate and loss, and
 batches of sounds of similar length; the order of the sounds and the draws are its own."""
 import math
+import os
 import re
 import wave
 
@@ -114,6 +115,7 @@ def one_cycle(peak, done, rise=0.3):
 def train(dais, parts, root, s, say):
     """The character error rate on the held-out part. `parts` are rows of (file, words)."""
     torch.manual_seed(s["seed"])
+    torch.set_num_threads(os.cpu_count())
     filters, draws = mel_filters(s["mels"]), np.random.default_rng(s["seed"])
     known, held_out = ([(features(f"{root}/{name}", filters), plain(words)) for name, words in part]
                        for part in parts)
