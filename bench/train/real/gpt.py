@@ -48,7 +48,7 @@ def loss_of(net, x, y):
 
 def by_torch(dais, text, updates):
     torch.manual_seed(0)
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     weights = make_curves.initial_weights(dais, "gpt-tiny", SETTINGS)
     net = make_curves.Gpt(256, WINDOW, 128, 3, 4)
     net.load(weights)

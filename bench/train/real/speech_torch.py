@@ -115,7 +115,7 @@ def one_cycle(peak, done, rise=0.3):
 def train(dais, parts, root, s, say):
     """The character error rate on the held-out part. `parts` are rows of (file, words)."""
     torch.manual_seed(s["seed"])
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     filters, draws = mel_filters(s["mels"]), np.random.default_rng(s["seed"])
     known, held_out = ([(features(f"{root}/{name}", filters), plain(words)) for name, words in part]
                        for part in parts)
