@@ -71,6 +71,19 @@ class Bench {
 
   void play(const Decision& decision) {
     apply(snapshot_, decision);
+    for (const JobId id : decision.promote) digest(id);
+    for (const Preemption& preemption : decision.preempt) {
+      digest(preemption.victim);
+      digest(preemption.beneficiary);
+    }
+    for (const Start& start : decision.start) {
+      digest(start.job);
+      digest(static_cast<uint64_t>(start.standing));
+      for (const Slot& slot : start.placement) {
+        digest((uint64_t{slot.host} << 32) | (static_cast<uint64_t>(slot.device) << 16) |
+               static_cast<uint64_t>(slot.task));
+      }
+    }
     for (const Preemption& preemption : decision.preempt) snapshot_.stopped(preemption.victim);
     for (const Start& start : decision.start) running_.push_back(start.job);
     preemptions_ += static_cast<int64_t>(decision.preempt.size());
@@ -103,9 +116,15 @@ class Bench {
     std::printf("%-12s %lld placements, %.0f/s, %lld preemptions\n", "events",
                 static_cast<long long>(starts), static_cast<double>(starts) / total_us * 1e6,
                 static_cast<long long>(preemptions_));
+    std::printf("%-12s %016llx\n", "decisions", static_cast<unsigned long long>(digest_));
   }
 
  private:
+  // Of everything decided, in order: two programs that decide alike print the same.
+  void digest(uint64_t value) {
+    digest_ = (digest_ ^ value) * 0x9e3779b97f4a7c15 + (digest_ >> 29);
+  }
+
   ProjectId add_project(const char* name, ProjectId parent, int64_t quota_milli) {
     Project project;
     project.name = name;
@@ -127,6 +146,7 @@ class Bench {
   std::vector<ProjectId> projects_;
   std::vector<JobId> running_;
   int64_t preemptions_ = 0;
+  uint64_t digest_ = 0;
 };
 
 int run(int hosts, int queued, int count, bool quotas) {

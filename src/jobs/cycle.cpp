@@ -72,6 +72,7 @@ bool Cycle::spent() const {
 void Cycle::weigh_projects() {
   double weights = 0, used = 0;
   std::vector<double> usage;  // by ProjectId; below 0 for those without jobs
+  usage.reserve(now_.projects().size());
   now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
     usage.resize(id + 1, -1);
     if (state.waiting + state.running == 0) return;
@@ -186,6 +187,7 @@ void Cycle::pass(bool guaranteed_only) {
   head_blocked_ = false;
   stuck_.clear();
   std::vector<Cursor> heap;
+  heap.reserve(now_.projects().size());
   now_.projects().for_each([&](uint64_t id, const ProjectState& state) {
     if (state.waiting == 0) return;
     if (guaranteed_only && !guaranteed(static_cast<ProjectId>(id), {})) return;

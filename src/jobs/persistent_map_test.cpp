@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <random>
+#include <set>
+#include <vector>
 
 namespace dais::jobs {
 namespace {
@@ -77,6 +80,60 @@ TEST(JobsPersistentMap, CopiesKeepWhatTheySaw) {
     if (step % 100 == 0) kept.emplace_back(map, truth);
   }
   for (const auto& [copy, seen] : kept) expect_same(copy, seen);
+}
+
+// Values that own something, and keys with long stretches that no other key shares: nodes come in
+// between and go again, in copies and in what they were made from.
+TEST(JobsPersistentMap, ValuesThatOwnMemoryLiveAsLongAsACopyHoldsThem) {
+  std::mt19937_64 random(9);
+  PersistentMap<std::shared_ptr<int>> map;
+  std::map<uint64_t, int> truth;
+  std::vector<std::pair<PersistentMap<std::shared_ptr<int>>, std::map<uint64_t, int>>> kept;
+  std::vector<std::weak_ptr<int>> made;
+  for (int step = 0; step < 6000; ++step) {
+    const uint64_t key = ((random() % 5) << 60) | ((random() % 3) << 33) | (random() % 9);
+    if (random() % 2 == 0) {
+      EXPECT_EQ(map.erase(key), truth.erase(key) == 1);
+    } else {
+      map.set(key, std::make_shared<int>(step));
+      made.push_back(*map.find(key));
+      truth[key] = step;
+    }
+    if (step % 50 == 0) kept.emplace_back(map, truth);
+    if (step % 333 == 0) kept.erase(kept.begin(), kept.begin() + kept.size() / 2);
+  }
+  kept.emplace_back(map, truth);
+  for (const auto& [copy, seen] : kept) {
+    ASSERT_EQ(copy.size(), seen.size());
+    auto at = seen.begin();
+    copy.for_each([&](uint64_t key, const std::shared_ptr<int>& value) {
+      EXPECT_EQ(key, at->first);
+      EXPECT_EQ(*value, at->second);
+      ++at;
+    });
+  }
+  map = {};
+  kept.clear();
+  for (const auto& value : made) EXPECT_TRUE(value.expired());
+}
+
+TEST(JobsPersistentMap, ASetNeedsNoValues) {
+  struct Nothing {};
+  std::mt19937_64 random(10);
+  PersistentMap<Nothing> set;
+  std::set<uint64_t> truth;
+  for (int step = 0; step < 5000; ++step) {
+    const uint64_t key = ((random() % 4) << 44) | (random() % 150);
+    if (random() % 2 == 0) {
+      EXPECT_EQ(set.erase(key), truth.erase(key) == 1);
+    } else {
+      set.set(key, {});
+      truth.insert(key);
+    }
+  }
+  std::vector<uint64_t> keys;
+  set.for_each([&keys](uint64_t key, const Nothing&) { keys.push_back(key); });
+  EXPECT_EQ(keys, std::vector<uint64_t>(truth.begin(), truth.end()));
 }
 
 TEST(JobsPersistentMap, TakesTheLargestKeys) {

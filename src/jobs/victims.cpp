@@ -90,7 +90,8 @@ std::optional<Victims::Choice> Victims::choose(const Snapshot& now, const Claim&
     return std::tie(a.priority, a.standing, a.value, b.job) >
            std::tie(b.priority, b.standing, b.value, a.job);
   };
-  std::vector<Tail> heap;
+  std::vector<Tail>& heap = heap_;
+  heap.clear();
   std::ranges::copy_if(tails_, std::back_inserter(heap), [](const Tail& tail) { return tail.job; });
   std::make_heap(heap.begin(), heap.end(), later);
   none_yields_ = heap.empty();

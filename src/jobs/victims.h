@@ -91,6 +91,7 @@ class Victims {
   const Policy& policy_;
   const std::vector<double>& fairness_;
   std::vector<Tail> tails_;  // by ProjectId; without a job where nothing runs
+  std::vector<Tail> heap_;   // of one claim; kept for its memory
   std::vector<bool> stale_;  // tails_ that must be looked up again
   bool eventually_ = false;
   bool none_yields_ = false;
