@@ -33,6 +33,18 @@ std::string devices_of(const Json& job) {
   return out.empty() ? "-" : out;
 }
 
+// "1.5 (1 + 0.5)" where parts of several devices are asked for.
+std::string gpus_of(const Json& job) {
+  const auto number = [](const Json& value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", value.get<double>());
+    return std::string(text);
+  };
+  std::string parts;
+  for (const Json& part : job["gpu_parts"]) parts += (parts.empty() ? "" : " + ") + number(part);
+  return number(job["gpus"]) + (parts.empty() ? "" : " (" + parts + ")");
+}
+
 void print_jobs(const Json& jobs) {
   std::printf("%7s  %-28s %-12s %-10s %-10s %5s %-8s %9s\n", "id", "name", "project", "user",
               "phase", "gpus", "devices", "ran");
@@ -54,8 +66,8 @@ void print_job(const Json& job) {
   std::printf("  why        %s\n", job["why"].get<std::string>().c_str());
   std::printf("  project    %s, user %s, priority %d\n", job["project"].get<std::string>().c_str(),
               job["user"].get<std::string>().c_str(), job["priority"].get<int>());
-  std::printf("  asks for   %d x %g GPUs, devices %s, wall: %s\n", job["tasks"].get<int>(),
-              job["gpus"].get<double>(), devices_of(job).c_str(),
+  std::printf("  asks for   %d x %s GPUs, devices %s, wall: %s\n", job["tasks"].get<int>(),
+              gpus_of(job).c_str(), devices_of(job).c_str(),
               job["wall"].get<std::string>().c_str());
   std::printf("  submitted  %s, started %s, ended %s\n", when(job["submitted_s"]).c_str(),
               when(job["started_s"]).c_str(), when(job["ended_s"]).c_str());

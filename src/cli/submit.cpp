@@ -178,7 +178,9 @@ void add_flags(CLI::App& command, Arguments& a) {
   command.add_option("--name", a.name, "What people call it");
   command.add_option("--project", a.project, "Whose quota it counts against");
   command.add_option("--priority", a.priority, "-1000 to 1000, higher first");
-  command.add_option("--gpus", a.gpus, "GPUs of each task: 2, or 0.5 or 10GiB of one");
+  command.add_option(
+      "--gpus", a.gpus,
+      "GPUs of each task: 2, or 0.5 or 10GiB of one, or 1,0.5,10GiB of distinct ones");
   command.add_option("--cpus", a.cpus, "CPUs of each task");
   command.add_option("--memory", a.memory, "Memory of each task, such as 8GiB");
   command.add_option("--tasks", a.tasks, "Tasks that start together");

@@ -78,9 +78,24 @@ double parse_seconds(std::string_view text, std::string_view what) {
 }
 
 void parse_gpus(std::string_view text, std::string_view what, JobRequest& request) {
-  const bool bytes = text.find_first_of("kKmMgGtT") != std::string_view::npos;
-  request.gpu_mib = bytes ? parse_mib(text, what) : 0;
-  request.gpu_milli = bytes ? 0 : parse_milli(text, what);
+  const auto amount = [what](std::string_view one) {
+    const bool bytes = one.find_first_of("kKmMgGtT") != std::string_view::npos;
+    return bytes ? DevicePart{0, parse_mib(one, what)} : DevicePart{parse_milli(one, what), 0};
+  };
+  request.gpu_parts.clear();
+  if (text.find(',') == std::string_view::npos) {
+    const DevicePart all = amount(text);
+    request.gpu_milli = all.gpu_milli;
+    request.gpu_mib = all.gpu_mib;
+    return;
+  }
+  request.gpu_milli = request.gpu_mib = 0;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    request.gpu_parts.push_back(amount(text.substr(at, end - at)));
+    request.gpu_milli += request.gpu_parts.back().gpu_milli;
+    at = end + 1;
+  }
 }
 
 }  // namespace dais::jobs

@@ -83,6 +83,10 @@ Json job_json(const JobView& view, double now_s) {
   json["min_tasks"] = view.request.min_tasks > 0 ? view.request.min_tasks : view.request.tasks;
   json["tasks_now"] = tasks_in(view.placement);
   json["gpus"] = static_cast<double>(view.request.gpu_milli) / 1000;
+  json["gpu_parts"] = Json::array();
+  for (const DevicePart& part : view.request.gpu_parts) {
+    json["gpu_parts"].push_back(static_cast<double>(part.gpu_milli) / 1000);
+  }
   Json devices = Json::array();
   for (const Slot& slot : view.placement) {
     if (slot.device >= 0) devices.push_back(slot.device);

@@ -58,6 +58,37 @@ std::vector<int> pick_devices(const HostState& state, int count) {
   return picked;
 }
 
+using Free = std::array<int16_t, max_devices>;
+
+// A device of its own for every part of a task: the tightest fit, the largest part first. Whatever
+// a part fits on, a smaller one does too, so that this finds a way where there is one. Takes what
+// it finds from `free`; nothing and nowhere when there is no way.
+std::vector<int> fit_parts(const HostState& state, Free& free, const Shape& shape) {
+  std::vector<int> picked;
+  Free left = free;
+  unsigned used = state.closed_devices;
+  for (int i = 0; i < shape.devices(); ++i) {
+    int best = -1;
+    for (int device = 0; device < state.host->devices; ++device) {
+      if (((used >> device) & 1) || left[device] < shape.part(i)) continue;
+      if (best < 0 || left[device] < left[best]) best = device;
+    }
+    if (best < 0) return {};
+    used |= 1U << best;
+    left[best] = static_cast<int16_t>(left[best] - shape.part(i));
+    picked.push_back(best);
+  }
+  free = left;
+  return picked;
+}
+
+int mixed_tasks(const HostState& state, const Shape& shape) {
+  Free free = state.gpu_free;
+  int tasks = 0;
+  while (tasks < shape.tasks && !fit_parts(state, free, shape).empty()) ++tasks;
+  return tasks;
+}
+
 // Appends `tasks` tasks of whole GPUs on one host; they are known to fit.
 void fill_host(HostId id, const HostState& state, const Shape& shape, int tasks, Placement& out) {
   const int per_task = whole_per_task(shape);
@@ -84,7 +115,9 @@ int HostState::room(const Shape& shape) const {
   if (!open) return 0;
   const int64_t share = shape.task.gpu_milli;
   int64_t tasks = shape.tasks;
-  if (share >= whole_gpu) {
+  if (shape.mixed()) {
+    tasks = mixed_tasks(*this, shape);
+  } else if (share >= whole_gpu) {
     tasks = whole_free() / whole_per_task(shape);
   } else if (share > 0) {
     tasks = 0;
@@ -238,16 +271,16 @@ bool Capacity::fits(const Placement& placement, const Shape& shape) const {
 }
 
 int Capacity::room(const Shape& shape) const {
-  const int64_t share = shape.task.gpu_milli;
+  const int devices = shape.devices();
+  const auto least = static_cast<int>(shape.part(devices - 1));
   std::vector<HostId> candidates;
-  if (share > 0 && share < whole_gpu) {
-    for (auto gap = by_gap_.lower_bound(gap_key(static_cast<int>(share), 0, 0)); gap;
+  if (devices > 0 && least < whole_gpu) {
+    for (auto gap = by_gap_.lower_bound(gap_key(least, 0, 0)); gap;
          gap = by_gap_.after(gap->first)) {
       candidates.push_back(static_cast<HostId>(gap->first >> 8));
     }
   }
   int tasks = 0;
-  const int devices = share == 0 ? 0 : std::max(1, whole_per_task(shape));
   for (auto entry = by_whole_.lower_bound(whole_key(devices, 0, 0)); entry && tasks < shape.tasks;
        entry = by_whole_.after(entry->first)) {
     const auto id = static_cast<HostId>(entry->first);
@@ -276,7 +309,9 @@ bool Capacity::possible(const Shape& shape, bool with_closed) const {
 std::optional<Placement> Capacity::find(const Shape& shape) const {
   const Resources need = shape.total();
   if (need.gpu_milli > gpu_free_) return std::nullopt;
-  if (shape.task.gpu_milli == 0 || shape.task.gpu_milli % whole_gpu != 0) return one_by_one(shape);
+  if (shape.mixed() || shape.task.gpu_milli == 0 || shape.task.gpu_milli % whole_gpu != 0) {
+    return one_by_one(shape);
+  }
   if (need.gpu_milli > whole_free_) return std::nullopt;
   return find_whole(shape);
 }
@@ -356,14 +391,15 @@ int Capacity::on_rack(uint32_t rack, const Shape& shape, int tasks, Placement& o
   return tasks;
 }
 
-// Fractions and GPU-less tasks: each task is booked on a copy before the next is placed.
+// Parts and GPU-less tasks: each task is booked on a copy before the next is placed.
 std::optional<Placement> Capacity::one_by_one(const Shape& shape) const {
   Capacity scratch = *this;
-  const Shape single{1, shape.task, shape.preemptible};
+  const Shape single = shape.single();
   Placement out;
   for (int task = 0; task < shape.tasks; ++task) {
-    auto slots = shape.task.gpu_milli == 0 ? scratch.find_gpuless(shape.task)
-                                           : scratch.find_fraction(shape.task);
+    auto slots = shape.mixed()               ? scratch.find_mixed(single)
+                 : shape.task.gpu_milli == 0 ? scratch.find_gpuless(shape.task)
+                                             : scratch.find_fraction(shape.task);
     if (!slots) return std::nullopt;
     if (task + 1 < shape.tasks) scratch.take(*slots, single);
     for (Slot slot : *slots) {
@@ -397,6 +433,36 @@ std::optional<Placement> Capacity::find_fraction(const Resources& task) const {
     return Placement{{id, static_cast<int16_t>(pick_devices(host(id), 1)[0]), 0, share}};
   }
   return std::nullopt;
+}
+
+// A host that holds the task has a gap for its smallest part, or a whole device for every part.
+std::optional<Placement> Capacity::find_mixed(const Shape& single) const {
+  std::optional<HostId> where;
+  const auto try_host = [&](uint64_t id) {
+    if (host(static_cast<HostId>(id)).room(single) > 0) where = static_cast<HostId>(id);
+  };
+  const int devices = single.devices();
+  const auto least = static_cast<int>(single.part(devices - 1));
+  std::optional<uint64_t> tried;
+  for (auto gap = by_gap_.lower_bound(gap_key(least, 0, 0)); gap && !where;
+       gap = by_gap_.after(gap->first)) {
+    const uint64_t id = gap->first >> 8 & 0xffffffff;
+    if (tried != id) try_host(id);
+    tried = id;
+  }
+  for (auto entry = by_whole_.lower_bound(whole_key(devices, 0, 0)); entry && !where;
+       entry = by_whole_.after(entry->first)) {
+    try_host(entry->first & 0xffffffff);
+  }
+  if (!where) return std::nullopt;
+  Placement out;
+  Free free = host(*where).gpu_free;
+  int part = 0;
+  for (const int device : fit_parts(host(*where), free, single)) {
+    out.push_back(
+        {*where, static_cast<int16_t>(device), 0, static_cast<int32_t>(single.part(part++))});
+  }
+  return out;
 }
 
 // GPU-less tasks go where the fewest GPUs are free, to keep hosts whole for those that need them.

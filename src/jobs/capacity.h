@@ -34,7 +34,7 @@ size_t end_of_host(const Placement& placement, size_t begin);
 /// What is free where, with indexes that answer "where would this gang go" without scanning the
 /// hosts. Copies share structure. A gang goes to as few hosts as it can, then to one rack, then to
 /// few racks; whole GPUs to the host with the tightest fit, within it to the tightest island;
-/// fractions to the device with the tightest gap.
+/// fractions to the device with the tightest gap, those of several devices to distinct ones.
 class Capacity {
  public:
   HostId add_host(Host host);
@@ -79,6 +79,7 @@ class Capacity {
   int on_rack(uint32_t rack, const Shape& shape, int tasks, Placement& out) const;
   std::optional<Placement> one_by_one(const Shape& shape) const;
   std::optional<Placement> find_fraction(const Resources& task) const;
+  std::optional<Placement> find_mixed(const Shape& single) const;
   std::optional<Placement> find_gpuless(const Resources& task) const;
 
   PersistentMap<HostState> hosts_;

@@ -64,7 +64,7 @@ int64_t gpus_of(const std::vector<Movable>& jobs) {
 
 // Frees the host where that moves least; false when none is left to free.
 bool clear_one(Capacity& room, ByHost& movable, const Shape& shape, std::vector<Movable>& moved) {
-  const Shape task{1, shape.task, shape.preemptible};
+  const Shape task = shape.single();
   std::optional<std::vector<Movable>> best;
   HostId where = 0;
   for (const auto& [host, jobs] : movable) {

@@ -124,9 +124,7 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
   if (!broken.empty()) return;
   const std::vector<std::string> cannot = executor_->problems(request);
   problems.insert(problems.end(), cannot.begin(), cannot.end());
-  const Shape shape{request.min_tasks > 0 ? request.min_tasks : request.tasks,
-                    {request.gpu_milli, request.cpu_milli, request.memory_mib},
-                    request.preemptible};
+  const Shape shape = shape_of(request, request.min_tasks > 0 ? request.min_tasks : request.tasks);
   if (!snapshot_.capacity().possible(shape, true)) {
     const Resources& all = snapshot_.capacity().total();
     const HostId hosts = snapshot_.capacity().hosts();
@@ -146,18 +144,28 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
 
 // Memory of a GPU becomes the part of the smallest device that holds it.
 void Controller::resolve_amounts(JobRequest& request, std::vector<std::string>& problems) const {
-  if (request.gpu_mib <= 0) return;
   int64_t least_mib = 0;
   for (const devices::DeviceSample& device : watch_.latest().devices) {
     const int64_t mib = device.memory_total_bytes.value_or(0) >> 20;
     if (mib > 0) least_mib = least_mib == 0 ? mib : std::min(least_mib, mib);
   }
-  if (least_mib == 0) {
-    problems.emplace_back("gpus: nobody tells how much memory they have; ask for a part of one");
-  } else if (request.gpu_mib > least_mib) {
-    problems.push_back("gpus: one of them has " + std::to_string(least_mib) + " MiB only");
-  } else {
-    request.gpu_milli = (request.gpu_mib * whole_gpu + least_mib - 1) / least_mib;
+  const auto resolve = [&](int64_t mib, int64_t& milli) {
+    if (mib <= 0) return;
+    if (least_mib == 0) {
+      problems.emplace_back("gpus: nobody tells how much memory they have; ask for a part of one");
+    } else if (mib > least_mib) {
+      problems.push_back("gpus: one of them has " + std::to_string(least_mib) + " MiB only");
+    } else {
+      milli = (mib * whole_gpu + least_mib - 1) / least_mib;
+    }
+  };
+  resolve(request.gpu_mib, request.gpu_milli);
+  if (request.gpu_parts.empty()) return;
+  request.gpu_milli = 0;
+  for (DevicePart& part : request.gpu_parts) {
+    resolve(part.gpu_mib, part.gpu_milli);
+    // Others are refused in a moment.
+    if (part.gpu_milli > 0 && part.gpu_milli <= whole_gpu) request.gpu_milli += part.gpu_milli;
   }
 }
 
@@ -377,9 +385,7 @@ JobSpec Controller::spec_of(const JobRequest& request) const {
   spec.project = projects_.at(request.project).first;
   spec.priority = request.priority;
   const bool elastic = request.min_tasks > 0 && request.min_tasks < request.tasks;
-  spec.shape = {elastic ? request.min_tasks : request.tasks,
-                {request.gpu_milli, request.cpu_milli, request.memory_mib},
-                request.preemptible};
+  spec.shape = shape_of(request, elastic ? request.min_tasks : request.tasks);
   if (elastic) {
     spec.fewest_tasks = request.min_tasks;
     spec.most_tasks = request.tasks;

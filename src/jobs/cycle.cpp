@@ -19,7 +19,12 @@ constexpr size_t growing_looked_at = 16;
 constexpr double least_use = 0.01;
 
 bool needs_no_less(const Shape& shape, const Shape& other) {
-  return other.tasks <= shape.tasks && other.task.within(shape.task);
+  if (other.tasks > shape.tasks || !other.task.within(shape.task)) return false;
+  if (!shape.mixed() && !other.mixed()) return true;
+  for (int i = 0; i < other.devices(); ++i) {
+    if (other.part(i) > shape.part(i)) return false;
+  }
+  return true;
 }
 
 }  // namespace

@@ -15,33 +15,39 @@ std::string gpus(int64_t milli) {
   return text;
 }
 
-std::string amount(const Resources& need) {
+std::string amount(const Shape& shape) {
+  const Resources need = shape.total();
   std::string text = gpus(need.gpu_milli) + (need.gpu_milli == whole_gpu ? " GPU" : " GPUs");
+  if (shape.mixed()) {
+    text += " (";
+    for (int i = 0; i < shape.devices(); ++i) text += (i ? " + " : "") + gpus(shape.part(i));
+    text += " of distinct devices)";
+  }
   if (need.cpu_milli > 0) text += ", " + gpus(need.cpu_milli) + " CPUs";
   if (need.memory_mib > 0) text += ", " + std::to_string(need.memory_mib) + " MiB";
   return text;
 }
 
 std::string explain(const Snapshot& now, const Job& job, Refusal refusal) {
-  const Resources need = job.spec->shape.total();
+  const std::string need = amount(job.spec->shape);
   const Project& project = *now.project(job.spec->project).spec;
   const std::string free = gpus(now.capacity().gpu_free());
   switch (refusal) {
     case Refusal::none: return "starts in this cycle";
     case Refusal::not_tried: return "waits behind older jobs that do not fit yet";
     case Refusal::limit:
-      return "needs " + amount(need) + ", which would exceed the limit of project '" +
-             project.name + "' or of one above it";
+      return "needs " + need + ", which would exceed the limit of project '" + project.name +
+             "' or of one above it";
     case Refusal::quota:
-      return "cannot be preempted, so it needs " + amount(need) + " of free quota in project '" +
+      return "cannot be preempted, so it needs " + need + " of free quota in project '" +
              project.name + "'";
     case Refusal::room:
-      return "needs " + amount(need) + " together; " + free +
+      return "needs " + need + " together; " + free +
              " are free and the jobs running now rank higher or are protected";
     case Refusal::reserved:
       return "cannot be preempted, and would delay an older job that waits for room";
     case Refusal::impossible:
-      return "needs " + amount(need) + " in " + std::to_string(job.spec->shape.tasks) +
+      return "needs " + need + " in " + std::to_string(job.spec->shape.tasks) +
              " tasks, which the open hosts could not hold even if they were empty";
   }
   return {};

@@ -72,8 +72,10 @@ std::vector<std::string> rank_environment(const AttemptName& name, const JobRequ
       {"DAIS_JOB_NAME", request.name},
       {"DAIS_ATTEMPT", std::to_string(name.number)},
   };
-  if (request.gpu_milli > 0 && request.gpu_milli < whole_gpu) {
-    const int64_t percent = std::max<int64_t>(1, request.gpu_milli * 100 / whole_gpu);
+  // One limit for all devices of a task: that of its largest part.
+  const int64_t largest = shape_of(request, 1).part(0);
+  if (largest > 0 && largest < whole_gpu) {
+    const int64_t percent = std::max<int64_t>(1, largest * 100 / whole_gpu);
     all["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(percent);
   }
   for (const auto& [variable, value] : request.environment) all[variable] = value;

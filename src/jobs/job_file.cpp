@@ -101,7 +101,13 @@ void Reader::read_search(JobRequest& request, const YAML::Node& value) {
 }
 
 void Reader::read_amounts(JobRequest& request, const std::string& key, const YAML::Node& value) {
-  const auto text = value.as<std::string>();
+  std::string text;
+  if (key == "gpus" && value.IsSequence()) {
+    for (const auto& part : value) text += part.as<std::string>() + ",";
+    if (!text.empty()) text.pop_back();
+  } else {
+    text = value.as<std::string>();
+  }
   if (key == "gpus") parse_gpus(text, key, request);
   if (key == "cpus") request.cpu_milli = parse_milli(text, key);
   if (key == "memory") request.memory_mib = parse_mib(text, key);

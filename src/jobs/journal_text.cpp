@@ -123,17 +123,18 @@ Project project_from(const Json& json) {
 }
 
 std::string submit_line(double at_s, const JobSpec& spec) {
-  return text(at_s, {{"submit",
-                      {{"name", spec.name},
-                       {"project", spec.project},
-                       {"priority", spec.priority},
-                       {"tasks", spec.shape.tasks},
-                       {"task", amounts(spec.shape.task)},
-                       {"preemptible", spec.shape.preemptible},
-                       {"time_limit_s", spec.time_limit_s},
-                       {"min_run_s", spec.min_run_s},
-                       {"fewest_tasks", spec.fewest_tasks},
-                       {"most_tasks", spec.most_tasks}}}});
+  Json job = {{"name", spec.name},
+              {"project", spec.project},
+              {"priority", spec.priority},
+              {"tasks", spec.shape.tasks},
+              {"task", amounts(spec.shape.task)},
+              {"preemptible", spec.shape.preemptible},
+              {"time_limit_s", spec.time_limit_s},
+              {"min_run_s", spec.min_run_s},
+              {"fewest_tasks", spec.fewest_tasks},
+              {"most_tasks", spec.most_tasks}};
+  if (spec.shape.mixed()) job["parts"] = spec.shape.parts;
+  return text(at_s, {{"submit", std::move(job)}});
 }
 
 JobSpec spec_from(const Json& json) {
@@ -144,6 +145,7 @@ JobSpec spec_from(const Json& json) {
   json.at("tasks").get_to(spec.shape.tasks);
   spec.shape.task = amounts_from(json.at("task"));
   json.at("preemptible").get_to(spec.shape.preemptible);
+  if (json.contains("parts")) json.at("parts").get_to(spec.shape.parts);
   json.at("time_limit_s").get_to(spec.time_limit_s);
   json.at("min_run_s").get_to(spec.min_run_s);
   spec.fewest_tasks = json.value("fewest_tasks", 0);

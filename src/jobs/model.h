@@ -31,10 +31,34 @@ struct Shape {
   int32_t tasks = 1;
   Resources task;
   bool preemptible = true;
+  /// What a task asks of several devices, not all of them whole: thousandths of each, the largest
+  /// first, 0 behind the last. gpu_milli is their sum. All 0 for any other task.
+  std::array<int16_t, max_devices> parts{};
 
   bool operator==(const Shape&) const = default;
   Resources total() const { return task * tasks; }
+  bool mixed() const { return parts[0] != 0; }
+  /// How many devices a task lies on.
+  int devices() const;
+  /// What a task asks of its devices, the largest part first; 0 behind the last.
+  int64_t part(int index) const;
+  Shape single() const {
+    Shape one = *this;
+    one.tasks = 1;
+    return one;
+  }
 };
+
+inline int Shape::devices() const {
+  if (!mixed()) return static_cast<int>((task.gpu_milli + whole_gpu - 1) / whole_gpu);
+  return static_cast<int>(std::count_if(parts.begin(), parts.end(), [](int16_t x) { return x; }));
+}
+
+inline int64_t Shape::part(int index) const {
+  if (index >= max_devices) return 0;
+  if (mixed()) return parts[static_cast<size_t>(index)];
+  return std::clamp<int64_t>(task.gpu_milli - index * whole_gpu, 0, whole_gpu);
+}
 
 /// What a user asked for. Never changes once submitted.
 struct JobSpec {

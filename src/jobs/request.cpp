@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -61,6 +62,23 @@ void check_words(Problems& problems, const JobRequest& request) {
   }
 }
 
+void check_parts(Problems& problems, const JobRequest& request) {
+  if (request.gpu_parts.empty()) return;
+  const size_t count = request.gpu_parts.size();
+  problems.check(count > 1 && count <= max_devices,
+                 "gpus: list 2 to " + std::to_string(max_devices) + " devices");
+  problems.check(request.gpu_mib == 0, "gpus: memory of one device and a list of devices");
+  int64_t sum = 0;
+  for (const DevicePart& part : request.gpu_parts) {
+    const bool memory = part.gpu_mib > 0 && part.gpu_mib <= 10'000'000;
+    const bool within = part.gpu_milli > (memory ? -1 : 0) && part.gpu_milli <= whole_gpu;
+    problems.check(within && part.gpu_mib >= 0 && (memory || part.gpu_mib == 0),
+                   "gpus: each of a list of devices is at most 1, and more than 0");
+    if (within) sum += part.gpu_milli;
+  }
+  problems.check(request.gpu_milli == sum, "gpus: gpu_milli is not the sum of its parts");
+}
+
 void check_amounts(Problems& problems, const JobRequest& request) {
   const auto within = [&problems](double value, double low, double high, const std::string& what) {
     problems.check(value >= low && value <= high, what);
@@ -71,7 +89,8 @@ void check_amounts(Problems& problems, const JobRequest& request) {
   within(static_cast<double>(request.gpu_milli), 0, whole_gpu * max_devices,
          "gpus: use 0 to " + std::to_string(max_devices) + " for each task");
   within(static_cast<double>(request.gpu_mib), 0, 1e7, "gpus: use 0 to 10 TiB of one device");
-  problems.check(request.gpu_milli < whole_gpu || request.gpu_milli % whole_gpu == 0,
+  problems.check(!request.gpu_parts.empty() || request.gpu_milli < whole_gpu ||
+                     request.gpu_milli % whole_gpu == 0,
                  "gpus: a part of a GPU is less than one; more than one must be whole");
   within(static_cast<double>(request.cpu_milli), 0, 1e7, "cpus: use 0 to 10000");
   within(static_cast<double>(request.memory_mib), 0, 1e9, "memory: use 0 to 1000 TiB");
@@ -91,7 +110,26 @@ std::vector<std::string> problems_of(const JobRequest& request) {
   Problems problems;
   check_words(problems, request);
   check_amounts(problems, request);
+  check_parts(problems, request);
   return problems.take();
+}
+
+Shape shape_of(const JobRequest& request, int tasks) {
+  Shape shape{
+      tasks, {request.gpu_milli, request.cpu_milli, request.memory_mib}, request.preemptible, {}};
+  if (!shares_device(request) || request.gpu_parts.empty()) return shape;
+  size_t count = 0;
+  for (const DevicePart& part : request.gpu_parts) {
+    if (count < max_devices) shape.parts[count++] = static_cast<int16_t>(part.gpu_milli);
+  }
+  std::sort(shape.parts.begin(), shape.parts.end(), std::greater<>());
+  return shape;
+}
+
+bool shares_device(const JobRequest& request) {
+  if (request.gpu_parts.empty()) return request.gpu_milli % whole_gpu != 0;
+  return std::ranges::any_of(request.gpu_parts,
+                             [](const DevicePart& part) { return part.gpu_milli < whole_gpu; });
 }
 
 double backoff_s(const JobRequest& request, int64_t failures) {
@@ -112,6 +150,11 @@ std::string to_json(const JobRequest& request) {
   if (request.min_tasks > 0) json["min_tasks"] = request.min_tasks;
   json["gpu_milli"] = request.gpu_milli;
   if (request.gpu_mib > 0) json["gpu_mib"] = request.gpu_mib;
+  for (const DevicePart& part : request.gpu_parts) {
+    Json& one = json["gpu_parts"].emplace_back();
+    one["gpu_milli"] = part.gpu_milli;
+    if (part.gpu_mib > 0) one["gpu_mib"] = part.gpu_mib;
+  }
   json["cpu_milli"] = request.cpu_milli;
   json["memory_mib"] = request.memory_mib;
   json["preemptible"] = request.preemptible;
@@ -147,6 +190,10 @@ JobRequest request_from_json(std::string_view text) {
     request.min_tasks = json.value("min_tasks", 0);
     json.at("gpu_milli").get_to(request.gpu_milli);
     request.gpu_mib = json.value("gpu_mib", int64_t{0});
+    for (const Json& part : json.value("gpu_parts", Json::array())) {
+      request.gpu_parts.push_back(
+          {part.value("gpu_milli", int64_t{0}), part.value("gpu_mib", int64_t{0})});
+    }
     json.at("cpu_milli").get_to(request.cpu_milli);
     json.at("memory_mib").get_to(request.memory_mib);
     json.at("preemptible").get_to(request.preemptible);

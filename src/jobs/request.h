@@ -20,6 +20,14 @@ struct Search {
   bool operator==(const Search&) const = default;
 };
 
+/// What a task asks of one of several devices: a part of it, or so much of its memory, which the
+/// daemon makes a part.
+struct DevicePart {
+  int64_t gpu_milli = 0;
+  int64_t gpu_mib = 0;
+  bool operator==(const DevicePart&) const = default;
+};
+
 /// What a user asks the scheduler to run. Times are in seconds.
 struct JobRequest {
   std::string name;
@@ -36,6 +44,8 @@ struct JobRequest {
   int min_tasks = 0;      ///< elastic: it may run with so few of them; 0: it is not
   int64_t gpu_milli = 0;  ///< of each task; below 1000 a part of one device
   int64_t gpu_mib = 0;    ///< or that much of one device's memory: gpu_milli is made of it
+  /// Or of each of several devices; gpu_milli is the sum, gpu_mib 0. Empty: it is not asked so.
+  std::vector<DevicePart> gpu_parts;
   int64_t cpu_milli = 1000;
   int64_t memory_mib = 512;
 
@@ -62,6 +72,11 @@ std::vector<JobRequest> read_job_file(const std::string& text, const std::string
 std::string to_json(const JobRequest& request);
 JobRequest request_from_json(std::string_view text);
 
+/// What the scheduler needs to know of the place of so many of its tasks.
+Shape shape_of(const JobRequest& request, int tasks);
+/// Whether a task leaves part of a device to others.
+bool shares_device(const JobRequest& request);
+
 /// Every rule a request must keep, whatever it came from. Empty when all hold.
 std::vector<std::string> problems_of(const JobRequest& request);
 
@@ -71,7 +86,8 @@ double backoff_s(const JobRequest& request, int64_t failures);
 /// The amounts of a text such as "2", "0.5" (GPUs, CPUs), or "10GiB", "512MiB", "1.5G" (memory).
 /// Throw invalid_argument.
 int64_t parse_milli(std::string_view text, std::string_view what);
-/// "2", "0.5" or "10GiB": sets gpu_milli or gpu_mib.
+/// "2", "0.5" or "10GiB": sets gpu_milli or gpu_mib; "1,0.5,10GiB": a part of each of so many
+/// devices.
 void parse_gpus(std::string_view text, std::string_view what, JobRequest& request);
 int64_t parse_mib(std::string_view text, std::string_view what);
 /// Seconds of "90", "90s", "15m", "2h", "1d" or "1:30:00". Throws invalid_argument.

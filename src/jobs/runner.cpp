@@ -263,8 +263,7 @@ AttemptOutcome Runner::inspect(const AttemptName& name, int tasks) const {
 
 // The system denies it whole devices that are not its own; parts of a device are an agreement.
 std::string Runner::wall(const JobRequest& request) const {
-  const bool parts = request.gpu_milli % whole_gpu != 0;
-  return !parts && groups_.holds("devices") ? "driver" : "none";
+  return !shares_device(request) && groups_.holds("devices") ? "driver" : "none";
 }
 
 std::optional<double> Runner::age_s(const AttemptName& name, int tasks) const {

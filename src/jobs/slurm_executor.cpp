@@ -172,7 +172,7 @@ void SlurmExecutor::leave_alone(const Placement& placement) {
 
 std::vector<std::string> SlurmExecutor::problems(const JobRequest& request) const {
   std::vector<std::string> out;
-  if (request.gpu_milli % whole_gpu != 0) {
+  if (shares_device(request)) {
     out.emplace_back("gpus: Slurm gives whole GPUs only, for its shards keep nobody apart");
   }
   if (request.cpu_milli % 1000 != 0 || request.cpu_milli == 0) {

@@ -46,6 +46,18 @@ bool covered(const Resources& given, const Resources& owned) {
          part(given.memory_mib, owned.memory_mib);
 }
 
+// Parts of several devices: at least two, the largest first, not all of them whole.
+bool well_formed(const Shape& shape) {
+  int64_t sum = 0;
+  for (int i = 0; i < max_devices; ++i) {
+    if (shape.part(i) < shape.part(i + 1)) return false;
+    sum += shape.part(i);
+  }
+  const int last = shape.devices() - 1;
+  return sum == shape.task.gpu_milli && shape.part(0) <= whole_gpu && last > 0 &&
+         shape.part(last) > 0 && shape.part(last) < whole_gpu;
+}
+
 void check_shape(const JobSpec& spec) {
   const Shape& shape = spec.shape;
   auto refuse = [&spec](std::string what, std::string remedy) {
@@ -65,7 +77,9 @@ void check_shape(const JobSpec& spec) {
     refuse("a negative amount of resources", "Use 0 or more");
   }
   const int64_t gpu = shape.task.gpu_milli;
-  if (gpu > max_devices * whole_gpu || (gpu > whole_gpu && gpu % whole_gpu != 0)) {
+  if (shape.mixed()) {
+    if (!well_formed(shape)) refuse("parts of devices that do not make up a task", "Sort them");
+  } else if (gpu > max_devices * whole_gpu || (gpu > whole_gpu && gpu % whole_gpu != 0)) {
     refuse("a task cannot use " + std::to_string(gpu) + " thousandths of a GPU",
            "Use a fraction below 1, or whole GPUs up to " + std::to_string(max_devices));
   }
