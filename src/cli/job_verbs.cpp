@@ -75,6 +75,11 @@ void print_job(const Json& job) {
               static_cast<long long>(job["attempts"].get<int64_t>()),
               static_cast<long long>(job["failures"].get<int64_t>()),
               rough_time(job["ran_s"].get<double>()).c_str());
+  if (job["artefacts"].is_object()) {
+    std::printf("  artefacts  %s, %zu files, %zu left out\n",
+                job["artefacts"]["state"].get<std::string>().c_str(),
+                job["artefacts"]["files"].size(), job["artefacts"]["left_out"].size());
+  }
   std::printf("  command   ");
   for (const Json& word : job["request"]["command"]) {
     std::printf(" %s", word.get<std::string>().c_str());
@@ -283,6 +288,7 @@ void add_job_verbs(Program& program) {
   add_list(program);
   add_show(program);
   add_logs(program);
+  add_artefacts(program);
   add_action(program, "cancel", "End jobs for good");
   add_action(program, "pause", "Stop jobs and hold them back");
   add_action(program, "resume", "Let held jobs go");

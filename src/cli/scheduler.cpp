@@ -79,10 +79,15 @@ Json Scheduler::call(const std::string& method, const std::string& target,
 }
 
 void Scheduler::stream(const std::string& target) const {
-  const http::Response response = reach(*this, "GET", target, "", [](std::string_view piece) {
+  fetch(target, [](std::string_view piece) {
     std::fwrite(piece.data(), 1, piece.size(), stdout);
     return std::fflush(stdout) == 0;
   });
+}
+
+void Scheduler::fetch(const std::string& target,
+                      const std::function<bool(std::string_view)>& piece) const {
+  const http::Response response = reach(*this, "GET", target, "", piece);
   if (response.status >= 300) raise(response);
 }
 

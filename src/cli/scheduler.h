@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,10 +26,13 @@ struct Scheduler {
                               const std::string& body = {}) const;
   /// The same for an answer that is text and comes in pieces.
   void stream(const std::string& target) const;
+  /// Likewise, to wherever `piece` puts it; false from it ends the call.
+  void fetch(const std::string& target, const std::function<bool(std::string_view)>& piece) const;
 };
 
 void add_submit(Program& program);
 void add_job_verbs(Program& program);
+void add_artefacts(Program& program);
 void add_project(Program& program);
 void add_report(Program& program);
 

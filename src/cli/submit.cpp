@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 struct Arguments {
   Scheduler scheduler;
   std::string file, key;
-  std::vector<std::string> command, environment, notify;
+  std::vector<std::string> command, environment, notify, artefacts;
   std::vector<int64_t> after;
   std::string name, project, folder, gpus, cpus, memory, grace, time_limit, min_run, backoff;
   std::vector<std::string> sweep;
@@ -139,6 +139,7 @@ void override(jobs::JobRequest& request, const Arguments& arguments) {
   request.preemptible &= !arguments.not_preemptible;
   request.after.insert(request.after.end(), arguments.after.begin(), arguments.after.end());
   if (!arguments.notify.empty()) request.notify = arguments.notify;
+  if (!arguments.artefacts.empty()) request.artefacts = arguments.artefacts;
   add_environment(request, arguments.environment);
 }
 
@@ -197,6 +198,9 @@ void add_flags(CLI::App& command, Arguments& a) {
   command.add_option("--retries", a.retries, "Starts again this often when it fails");
   command.add_option("--backoff", a.backoff, "Before the first retry; doubles each time");
   command.add_option("--after", a.after, "Jobs that must complete first")->delimiter(',');
+  command.add_option("--artefacts", a.artefacts,
+                     "Files of the working folder to keep when it ends, such as 'out/*.onnx'; any "
+                     "number of times");
   command.add_option("--array", a.array, "So many jobs; {index} in the command is their number");
   command.add_option("--sweep", a.sweep,
                      "NAME=A,B,C: a job for every combination, {NAME} in the command its value; "

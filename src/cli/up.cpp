@@ -24,6 +24,7 @@ struct Arguments {
   double cpus = 0;
   std::string memory;
   double log_limit_mib = 64;
+  std::string artefact_limit = "1GiB";
   int64_t processes = 4096;
   std::string nvml = "libnvidia-ml.so.1";
   std::string executor = "local", partition, patience = "2m";
@@ -99,6 +100,8 @@ void up(const Arguments& arguments) {
                                     jobs::steady_now_s};
   options.log_limit_bytes = arguments.log_limit_mib * (1 << 20);
   options.processes_per_task = arguments.processes;
+  options.artefacts.bytes =
+      static_cast<uint64_t>(jobs::parse_mib(arguments.artefact_limit, "--artefact-limit")) << 20;
   options.nvml = slurm ? "" : arguments.nvml;
   options.own_users = geteuid() == 0 && !arguments.as_daemon && !slurm;
   if (slurm)
@@ -146,6 +149,8 @@ void add_up(Program& program) {
   command->add_option("--cpus", arguments->cpus, "CPUs to give out; all otherwise");
   command->add_option("--memory", arguments->memory, "Memory to give out, such as 24GiB");
   command->add_option("--log-limit", arguments->log_limit_mib, "MiB of a log before it is rotated")
+      ->capture_default_str();
+  command->add_option("--artefact-limit", arguments->artefact_limit, "How much is kept of one job")
       ->capture_default_str();
   command
       ->add_option("--processes", arguments->processes,

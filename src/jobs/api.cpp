@@ -267,6 +267,8 @@ http::Response Api::job_route(const http::Request& request, const Caller& caller
   const JobView view = visible(job, caller);
   if (request.method == "GET" && action.empty()) return show(job);
   if (request.method == "GET" && action == "log") return log(request, job);
+  if (request.method == "GET" && action == "artefacts") return artefacts(job);
+  if (request.method == "GET" && action == "artefact") return artefact(request, job);
   if (request.method == "GET" && action == "why") {
     const auto text = daemon_.ask([job](Controller& controller) { return controller.why(job); });
     return ok({{"id", job}, {"why", text}});
@@ -336,15 +338,19 @@ http::Response Api::show(int64_t job) {
     std::string why;
     std::vector<EventRow> events;
     std::optional<Controller::Spent> spent;
+    Json artefacts;
   };
   const All all = daemon_.ask([job](Controller& controller) {
-    return All{controller.show(job), controller.why(job), controller.store().events_of(job),
-               controller.spent(job)};
+    All found{controller.show(job), controller.why(job), controller.store().events_of(job),
+              controller.spent(job), Json()};
+    if (found.view) found.artefacts = artefacts_json(controller.artefacts(), *found.view);
+    return found;
   });
   if (!all.view) throw Error(Code::not_found, "no such job", "job " + std::to_string(job));
   Json json = job_json(*all.view, steady_now_s());
   json["why"] = all.why;
   json["used"] = all.spent ? spent_json(*all.spent) : Json();
+  json["artefacts"] = all.artefacts;
   json["request"] = Json::parse(to_json(all.view->request));
   json["events"] = Json::array();
   for (const EventRow& event : all.events) {

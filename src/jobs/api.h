@@ -33,6 +33,8 @@ class Api {
   http::Response list(const http::Request& request, const Caller& caller);
   http::Response show(int64_t job);
   http::Response log(const http::Request& request, int64_t job);
+  http::Response artefacts(int64_t job);
+  http::Response artefact(const http::Request& request, int64_t job);
   http::Response act(const std::string& action, int64_t job, const Caller& caller);
   http::Response projects(const http::Request& request, const Caller& caller);
   http::Response status();

@@ -124,6 +124,44 @@ TEST_F(JobsApi, MembersNeitherSeeNorTouchWhatIsNotTheirs) {
   EXPECT_EQ(body(ask("ann", "GET", job))["phase"], "running");
 }
 
+TEST_F(JobsApi, ArtefactsAreHandedOutToWhoMaySeeTheJob) {
+  project("alpha", {"ann"}, {"vera"});
+  JobRequest request;
+  request.name = "keeps";
+  request.project = "alpha";
+  request.user = "ann";
+  request.command = {"/bin/sh", "-c", "mkdir -p out && printf 'one\\000two' > out/bytes && exit 3"};
+  request.folder = (folder_ / "work").string();
+  request.artefacts = {"out"};
+  fs::create_directories(request.folder);
+  const Json jobs = {{"jobs", Json::array({Json::parse(to_json(request))})}};
+  const std::string job =
+      "/v1/jobs/" + body(ask("ann", "POST", "/v1/jobs", jobs.dump()))["ids"][0].dump();
+  Json kept = Json::object();
+  for (int i = 0; i < 2000 && kept.value("state", "") != "kept"; ++i) {
+    usleep(10'000);
+    kept = body(ask("vera", "GET", job + "/artefacts"))["artefacts"];
+  }
+  // Of a job that failed as well.
+  ASSERT_EQ(kept["state"], "kept") << kept;
+  EXPECT_EQ(kept["files"], Json::parse(R"([{"path": "out/bytes", "bytes": 7}])"));
+  EXPECT_EQ(body(ask("ann", "GET", job))["artefacts"], kept);
+  const auto fetch = [&](const std::string& user, const std::string& path) {
+    return ask(user, "GET", job + "/artefact", {}, {{"path", path}});
+  };
+  http::Response file = fetch("vera", "out/bytes");
+  ASSERT_EQ(file.status, 200);
+  std::string bytes, piece;
+  while (file.stream(piece)) bytes += piece;
+  EXPECT_EQ(bytes, std::string("one\0two", 7));
+  EXPECT_EQ(fetch("bob", "out/bytes").status, 404);
+  EXPECT_EQ(ask("bob", "GET", job + "/artefacts").status, 404);
+  for (const char* path : {"../list.json", "/etc/passwd", "out", "out/../out/bytes", ""}) {
+    EXPECT_EQ(fetch("ann", path).status, 404) << path;
+  }
+  EXPECT_EQ(ask("ann", "GET", job + "/artefact").status, 400);
+}
+
 // Devices by the stand-in, whose names say that they are no hardware.
 class JobsApiMeasured : public JobsApi {
  protected:

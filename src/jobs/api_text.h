@@ -19,6 +19,8 @@ int64_t query_number(const http::Request& request, const std::string& name, int6
 
 /// What the present attempt of a job used so far; values that are missing are null.
 Json spent_json(const Controller::Spent& spent);
+/// What a job keeps: null when it asked for nothing.
+Json artefacts_json(const ArtefactKeeper& keeper, const JobView& view);
 /// What the devices tell, likewise.
 Json devices_json(const Controller& controller);
 

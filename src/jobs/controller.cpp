@@ -56,6 +56,7 @@ Controller::Controller(Options options)
       now_s_(options_.clock()),
       store_((options_.folder / "jobs.sqlite").string()),
       executor_(make_executor(options_, store_)),
+      artefacts_(options_.folder, options_.artefacts),
       snapshot_(options_.policy),
       journal_(snapshot_, options_.folder / "cycles", options_.policy),
       watch_(options_.nvml) {

@@ -12,6 +12,7 @@
 
 #include "devices/watch.h"
 #include "jobs/activity.h"
+#include "jobs/artefacts.h"
 #include "jobs/executor.h"
 #include "jobs/journal.h"
 #include "jobs/meter.h"
@@ -66,6 +67,7 @@ class Controller {
     /// Jobs run through Slurm, on its nodes.
     std::optional<SlurmExecutor::Options> slurm = {};
     double stuck_alert_s = 1800;  ///< without output, CPU time or a kernel
+    ArtefactLimits artefacts = {};
   };
 
   /// Opens the store and takes up what runs.
@@ -111,6 +113,7 @@ class Controller {
   std::vector<int64_t> running() const { return {active_.begin(), active_.end()}; }
   Store& store() { return store_; }
   const Executor& executor() const { return *executor_; }
+  const ArtefactKeeper& artefacts() const { return artefacts_; }
 
   /// Looks at what ended, decides, starts and stops. Returns in how many seconds it must be called
   /// again; infinite when only calls and the ends of processes matter.
@@ -166,6 +169,8 @@ class Controller {
   Transition verdict(Entry& entry, const AttemptOutcome& outcome) const;
   void leave_place(Entry& entry, const Transition& transition);
   void notify(const Entry& entry) const;
+  void keep_artefacts(const AttemptName& name, const JobRequest& request) const;
+  void mind_artefacts();
   void mind_deadlines();
   void mind_hosts();
   void mind_searches();
@@ -195,6 +200,7 @@ class Controller {
   double now_s_ = 0;
   Store store_;
   std::unique_ptr<Executor> executor_;
+  ArtefactKeeper artefacts_;
   Snapshot snapshot_;
   Journal journal_;  // every change of the snapshot goes through it
   std::map<std::string, std::pair<ProjectId, ProjectRequest>> projects_;
@@ -204,6 +210,7 @@ class Controller {
   std::vector<int> awaited_;
   bool changed_ = true;  // since the last decision
   double decided_s_ = 0;
+  double artefacts_due_s_ = 0;  // infinite: none are promised
   double logs_due_s_ = 0, activity_due_s_ = 0, searches_minded_s_ = 0;
   devices::Watch watch_;
   Meter meter_;

@@ -1,5 +1,6 @@
 // The half of the controller that runs by itself: ends, deadlines, decisions, starts.
 #include <poll.h>
+#include <pwd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ constexpr double logs_every_s = 2, flood_every_s = 0.1;
 constexpr double devices_every_s = 1;
 constexpr double searches_every_s = 0.5;
 constexpr double growth_every_s = 60;
+constexpr double artefacts_every_s = 30;
 constexpr int64_t most_log_look = 4 << 20;
 // A job that could not start for want of space, processes or descriptors is tried again after this.
 constexpr double exhausted_wait_s = 2;
@@ -160,7 +162,10 @@ void Controller::finish(Entry& entry, AttemptOutcome outcome) {
   // A gang lives and dies together.
   executor_->kill(attempt_of(entry), entry.request.tasks);
   const Transition transition = verdict(entry, outcome);
+  const bool keeps =
+      ended(transition.to) && !entry.request.artefacts.empty() && artefacts_.promise(entry.row.id);
   move({transition});
+  if (keeps) artefacts_due_s_ = now_s_;
   book_usage(entry, outcome, transition);
   unwatch(entry);
   for (int task = 0; task < entry.request.tasks; ++task) {
@@ -182,6 +187,33 @@ void Controller::finish(Entry& entry, AttemptOutcome outcome) {
   if (!ended(transition.to)) return;
   notify(entry);
   open_.erase(id);
+}
+
+// Of jobs that ended: now, and again should whoever copies them have died.
+void Controller::mind_artefacts() {
+  if (now_s_ < artefacts_due_s_) return;
+  artefacts_due_s_ = never;
+  for (const int64_t job : artefacts_.promised()) {
+    const auto row = store_.job(job);
+    if (row && !ended(row->phase)) continue;
+    if (row) {
+      keep_artefacts({job, row->attempts}, request_from_json(row->spec));
+      artefacts_due_s_ = now_s_ + artefacts_every_s;
+    } else {
+      artefacts_.forget(job);
+    }
+  }
+}
+
+void Controller::keep_artefacts(const AttemptName& name, const JobRequest& request) const {
+  ArtefactKeeper::Order order{name.job, executor_->work_folder(name, request), request.artefacts,
+                              std::nullopt};
+  if (options_.own_users) {
+    const passwd* user = getpwnam(request.user.c_str());
+    if (!user) return artefacts_.forget(name.job);
+    order.reader = {user->pw_uid, user->pw_gid};
+  }
+  artefacts_.keep(order);
 }
 
 void Controller::notify(const Entry& entry) const {
@@ -417,6 +449,7 @@ double Controller::step() {
   mind_activity();
   mind_hosts();
   mind_patience();
+  mind_artefacts();
   enqueue_ready();
   const bool grows = !snapshot_.growing().empty() && now_s_ - decided_s_ >= growth_every_s;
   if (changed_ || snapshot_.next_change_s() <= now_s_ || grows) {
@@ -458,6 +491,7 @@ double Controller::step() {
       active_, [this](int64_t id) { return open_.at(id).request.search.first_step > 0; });
   if (searches) next = std::min(next, searches_every_s);
   if (!snapshot_.growing().empty()) next = std::min(next, decided_s_ + growth_every_s - now_s_);
+  next = std::min(next, artefacts_due_s_ - now_s_);
   if (watch_.watching()) next = std::min(next, devices_every_s);
   return changed_ ? 0 : std::max(0.0, next);
 }

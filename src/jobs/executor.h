@@ -48,6 +48,8 @@ class Executor {
   /// Gives the copy its final name, once the job has an id.
   void keep(const std::string& key, int64_t job) const;
   std::filesystem::path log(const AttemptName& name, int task) const;
+  /// Where the job runs.
+  std::string work_folder(const AttemptName& name, const JobRequest& request) const;
 
   /// The hosts that placements count, in order, given the machine of the daemon.
   virtual std::vector<Host> hosts(const Host& machine) const { return {machine}; }
@@ -100,8 +102,6 @@ class Executor {
  protected:
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path attempt_folder(const AttemptName& name) const;
-  /// Where the job runs.
-  std::string work_folder(const AttemptName& name, const JobRequest& request) const;
 
  private:
   std::filesystem::path incoming(const std::string& key) const;

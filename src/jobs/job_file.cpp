@@ -44,10 +44,10 @@ class Reader {
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = {
-      "name",        "project",     "priority", "command",    "shell",   "folder",
-      "snapshot",    "environment", "tasks",    "gpus",       "cpus",    "memory",
-      "preemptible", "grace",       "min_run",  "time_limit", "retries", "backoff",
-      "after",       "notify",      "array",    "sweep",      "search",  "min_tasks"};
+      "name",        "project",    "priority",  "command",  "shell",  "folder",      "snapshot",
+      "environment", "tasks",      "gpus",      "cpus",     "memory", "preemptible", "grace",
+      "min_run",     "time_limit", "retries",   "backoff",  "after",  "notify",      "array",
+      "sweep",       "search",     "min_tasks", "artefacts"};
   return keys;
 }
 
@@ -138,6 +138,10 @@ void Reader::read_key(JobRequest& request, const std::string& key, const YAML::N
   if (key == "retries") request.retries = value.as<int>();
   if (key == "after") request.after = value.as<std::vector<int64_t>>();
   if (key == "search") return read_search(request, value);
+  if (key == "artefacts") {
+    request.artefacts = value.IsSequence() ? value.as<std::vector<std::string>>()
+                                           : std::vector<std::string>{value.as<std::string>()};
+  }
   if (key == "notify") request.notify = value.as<std::vector<std::string>>();
 }
 

@@ -38,6 +38,18 @@ constexpr std::string_view kText = R"json({
         {"name": "attempt", "in": "query", "schema": {"type": "integer", "minimum": 1}},
         {"name": "follow", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 1}}],
       "responses": {"200": {"description": "text"}, "default": {"$ref": "#/components/responses/Error"}}}},
+  "/v1/jobs/{id}/artefacts": {
+    "get": {
+      "summary": "The files that were kept of it",
+      "parameters": [{"$ref": "#/components/parameters/Id"}],
+      "responses": {"200": {"description": "files"}, "default": {"$ref": "#/components/responses/Error"}}}},
+  "/v1/jobs/{id}/artefact": {
+    "get": {
+      "summary": "One of them",
+      "parameters": [
+        {"$ref": "#/components/parameters/Id"},
+        {"name": "path", "in": "query", "required": true, "schema": {"type": "string"}}],
+      "responses": {"200": {"description": "its bytes"}, "default": {"$ref": "#/components/responses/Error"}}}},
   "/v1/jobs/{id}/cancel": {"post": {
       "summary": "End it for good",
       "parameters": [{"$ref": "#/components/parameters/Id"}],
@@ -149,6 +161,7 @@ constexpr std::string_view kText = R"json({
             "larger": {"type": "boolean"}}},
         "backoff_s": {"type": "number", "minimum": 0, "maximum": 86400},
         "after": {"type": "array", "items": {"type": "integer"}},
+        "artefacts": {"type": "array", "maxItems": 100, "items": {"type": "string", "maxLength": 1024}},
         "notify": {"type": "array", "items": {"type": "string"}}}},
     "Project": {
       "type": "object", "required": ["name"],

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "jobs/artefacts.h"
 
 namespace dais::jobs {
 namespace {
@@ -111,6 +112,7 @@ std::vector<std::string> problems_of(const JobRequest& request) {
   check_words(problems, request);
   check_amounts(problems, request);
   check_parts(problems, request);
+  for (std::string& text : pattern_problems(request.artefacts)) problems.check(false, text);
   return problems.take();
 }
 
@@ -164,6 +166,7 @@ std::string to_json(const JobRequest& request) {
   json["retries"] = request.retries;
   json["backoff_s"] = request.backoff_s;
   json["after"] = request.after;
+  if (!request.artefacts.empty()) json["artefacts"] = request.artefacts;
   json["notify"] = request.notify;
   if (request.search.first_step > 0) {
     json["search"] = {{"group", request.search.group},
@@ -203,6 +206,7 @@ JobRequest request_from_json(std::string_view text) {
     json.at("retries").get_to(request.retries);
     json.at("backoff_s").get_to(request.backoff_s);
     json.at("after").get_to(request.after);
+    if (json.contains("artefacts")) json.at("artefacts").get_to(request.artefacts);
     json.at("notify").get_to(request.notify);
     if (json.contains("search")) {
       const Json& search = json.at("search");

@@ -57,7 +57,8 @@ struct JobRequest {
   double backoff_s = 5;        ///< before the first retry; doubles each time, up to an hour
   std::vector<int64_t> after;  ///< jobs that must complete first; if one fails, this is cancelled
   Search search;
-  std::vector<std::string> notify;  ///< program run when the job ends: id and phase are added
+  std::vector<std::string> artefacts;  ///< patterns of files to keep when it ends (artefacts.h)
+  std::vector<std::string> notify;     ///< program run when the job ends: id and phase are added
 
   bool operator==(const JobRequest&) const = default;
 };

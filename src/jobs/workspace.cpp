@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "jobs/descriptor.h"
 
 namespace dais::jobs {
 namespace {
@@ -25,19 +26,6 @@ namespace fs = std::filesystem;
               "Check the folder, its rights and the free space");
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 class Copy {
  public:
   explicit Copy(const CopyLimits& limits) : left_(limits) {}
@@ -47,25 +35,9 @@ class Copy {
  private:
   void entry(const fs::directory_entry& item, const fs::path& to, int depth);
   void file(const fs::path& from, const fs::path& to);
-  void bytes(int source, int target, const fs::path& from);
 
   CopyLimits left_;
 };
-
-void Copy::bytes(int source, int target, const fs::path& from) {
-  if (ioctl(target, FICLONE, source) == 0) return;
-  while (true) {
-    const ssize_t copied = copy_file_range(source, nullptr, target, nullptr, 1 << 30, 0);
-    if (copied == 0) return;
-    if (copied < 0) break;
-  }
-  // Older kernels cannot copy between file systems: through memory then.
-  char buffer[64 << 10];
-  for (ssize_t got; (got = read(source, buffer, sizeof buffer)) != 0;) {
-    if (got < 0) fail("read", from);
-    if (write(target, buffer, static_cast<size_t>(got)) != got) fail("write the copy of", from);
-  }
-}
 
 void Copy::file(const fs::path& from, const fs::path& to) {
   const Descriptor source(open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -80,7 +52,7 @@ void Copy::file(const fs::path& from, const fs::path& to) {
   const Descriptor target(
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0777));
   if (target.get() < 0) fail("make", to);
-  bytes(source.get(), target.get(), from);
+  copy_bytes(source.get(), target.get(), from);
 }
 
 void Copy::entry(const fs::directory_entry& item, const fs::path& to, int depth) {
@@ -114,6 +86,21 @@ void Copy::folder(const fs::path& from, const fs::path& to, int depth) {
 }
 
 }  // namespace
+
+void copy_bytes(int source, int target, const fs::path& from) {
+  if (ioctl(target, FICLONE, source) == 0) return;
+  while (true) {
+    const ssize_t copied = copy_file_range(source, nullptr, target, nullptr, 1 << 30, 0);
+    if (copied == 0) return;
+    if (copied < 0) break;
+  }
+  // Older kernels cannot copy between file systems: through memory then.
+  char buffer[64 << 10];
+  for (ssize_t got; (got = read(source, buffer, sizeof buffer)) != 0;) {
+    if (got < 0) fail("read", from);
+    if (write(target, buffer, static_cast<size_t>(got)) != got) fail("write the copy of", from);
+  }
+}
 
 void copy_folder(const fs::path& from, const fs::path& to, const CopyLimits& limits) {
   if (fs::exists(fs::symlink_status(to))) {

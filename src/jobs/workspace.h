@@ -18,4 +18,8 @@ struct CopyLimits {
 void copy_folder(const std::filesystem::path& from, const std::filesystem::path& to,
                  const CopyLimits& limits = {});
 
+/// Copies what an open file holds from where it stands; extents are shared where the file system
+/// can. `from` is what errors name.
+void copy_bytes(int source, int target, const std::filesystem::path& from);
+
 }  // namespace dais::jobs
