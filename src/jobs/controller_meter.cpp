@@ -31,6 +31,11 @@ void Controller::mind_devices() {
   const devices::Watch::Reading reading = watch_.latest();
   if (reading.number == reading_) return;
   reading_ = reading.number;
+  std::map<int, int64_t> memory_mib;
+  for (const devices::DeviceSample& sample : reading.devices) {
+    if (sample.memory_total_bytes) memory_mib[sample.index] = *sample.memory_total_bytes >> 20;
+  }
+  executor_->know_memory(memory_mib);
   std::vector<Holding> holdings;
   for (const int64_t id : active_) {
     const Entry& entry = open_.at(id);

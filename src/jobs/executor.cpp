@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "http/client.h"
+#include "jobs/gpu_shares.h"
 #include "jobs/workspace.h"
 
 namespace dais::jobs {
@@ -79,6 +80,10 @@ std::vector<std::string> rank_environment(const AttemptName& name, const JobRequ
     all["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(percent);
   }
   for (const auto& [variable, value] : request.environment) all[variable] = value;
+  // Whoever shares a device does not choose how much of it.
+  if (shares_device(request)) {
+    all["DAIS_GPU_MEMORY"] = runtime_limits(shares_of(request, placement, task));
+  }
   std::vector<std::string> out;
   for (const auto& [variable, value] : all) out.push_back(variable + "=" + value);
   return out;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ class Executor {
   virtual std::vector<std::string> problems(const JobRequest&) const { return {}; }
   /// What keeps such a job to its GPUs: "hardware", "driver", "runtime" or "none".
   virtual std::string wall(const JobRequest&) const { return "none"; }
+  /// How much memory devices have, by what measures them.
+  virtual void know_memory(const std::map<int, int64_t>&) {}
   virtual std::vector<std::string> walls() const { return {}; }
   virtual std::vector<std::string> walls_missing() const { return {}; }
 
@@ -121,7 +124,7 @@ void make_folder(const std::filesystem::path& folder);
 
 /// The variables every rank finds, besides those of the request: PATH, HOME, RANK, WORLD_SIZE,
 /// LOCAL_RANK, MASTER_ADDR, MASTER_PORT, TF_CONFIG, CUDA_VISIBLE_DEVICES, DAIS_JOB_ID,
-/// DAIS_ATTEMPT.
+/// DAIS_ATTEMPT; with part of a device CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and DAIS_GPU_MEMORY.
 std::vector<std::string> rank_environment(const AttemptName& name, const JobRequest& request,
                                           const Placement& placement, int task, int port);
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/span.h"
+#include "jobs/gpu_shares.h"
 
 namespace dais::jobs {
 namespace {
@@ -157,6 +158,14 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
   }
   launch.log = log(name, task).string();
   if (own_users_) become_user(launch, request.user);
+  if (shares_device(request)) {
+    const std::string pipe = mps_folder(request);
+    const std::string limits = mps_limits(shares_of(request, placement, task), memory_mib_);
+    if (!pipe.empty()) launch.environment.push_back("CUDA_MPS_PIPE_DIRECTORY=" + pipe);
+    if (!pipe.empty() && !limits.empty()) {
+      launch.environment.push_back("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=" + limits);
+    }
+  }
   if (own_tmp_ && !lies_in_tmp(launch.folder)) launch.tmp = tmp_folder(name).string();
   return launch;
 }
@@ -261,9 +270,27 @@ AttemptOutcome Runner::inspect(const AttemptName& name, int tasks) const {
   return outcome;
 }
 
-// The system denies it whole devices that are not its own; parts of a device are an agreement.
+// The system denies it whole devices that are not its own. A part of one is an agreement that only
+// dais itself is known to keep: what MPS limits is each process, and any other program may start
+// more of them, or shed the variables that limit it.
 std::string Runner::wall(const JobRequest& request) const {
-  return !shares_device(request) && groups_.holds("devices") ? "driver" : "none";
+  if (!shares_device(request)) return groups_.holds("devices") ? "driver" : "none";
+  const auto path = request.environment.find("PATH");
+  try {
+    const std::string program = resolve_program(
+        request.command[0], path == request.environment.end() ? default_path : path->second);
+    if (!runs_this_program(program, request)) return "none";
+  } catch (const Error&) {
+    return "none";
+  }
+  return mps_folder(request).empty() ? "runtime" : "driver";
+}
+
+// Where the job will find the pipe of MPS: not in a /tmp of its own.
+std::string Runner::mps_folder(const JobRequest& request) const {
+  std::string folder = mps_pipe_folder();
+  const bool own_tmp = own_tmp_ && !lies_in_tmp(request.folder);
+  return own_tmp && lies_in_tmp(folder) ? "" : folder;
 }
 
 std::optional<double> Runner::age_s(const AttemptName& name, int tasks) const {

@@ -21,6 +21,7 @@ class Runner : public Executor {
   ~Runner() override;
 
   std::string wall(const JobRequest& request) const override;
+  void know_memory(const std::map<int, int64_t>& mib) override { memory_mib_ = mib; }
   std::vector<std::string> walls() const override;
   std::vector<std::string> walls_missing() const override;
 
@@ -47,6 +48,7 @@ class Runner : public Executor {
     Standby standby;
   };
   std::filesystem::path tmp_folder(const AttemptName& name) const;
+  std::string mps_folder(const JobRequest& request) const;
   std::filesystem::path task_folder(const AttemptName& name, int task) const;
   std::optional<Ready> take_ready(const AttemptName& name, const GroupLimits& limits);
   Launch launch_of(const AttemptName& name, const JobRequest& request, const Placement& placement,
@@ -55,6 +57,7 @@ class Runner : public Executor {
   bool own_users_;
   bool own_tmp_;
   int64_t processes_per_task_;
+  std::map<int, int64_t> memory_mib_;  // of devices
   ControlGroups groups_;
   std::deque<Ready> ready_;
   std::vector<std::string> over_;  // names of groups to be removed

@@ -1,6 +1,7 @@
 #include "backends/cuda/device.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "backends/cuda/check.h"
 #include "base/error.h"
@@ -93,6 +94,8 @@ std::shared_ptr<Device> Device::open(const Tables& tables, int ordinal) {
                     std::to_string(device->info_.arch / 10) + "." +
                     std::to_string(device->info_.arch % 10),
                 "GPU", "dais needs 6.0 or newer");
+  const char* share = std::getenv(memory_share_variable);
+  device->share_ = memory_share(share ? share : "", ordinal, device->info_.memory_bytes);
   const DriverApi& driver = device->driver();
   check(driver, driver.device_primary_ctx_retain(&device->context_, device->handle_),
         "making a context");
@@ -106,7 +109,7 @@ void Device::make_pool() {
   props.location.id = handle_;
   check(driver(), driver().mem_pool_create(&pool_, &props), "making a memory pool");
   // Sessions come and go with the same sizes; trim() gives back what nobody needs.
-  uint64_t keep = ~uint64_t{0};
+  uint64_t keep = share_;
   check(driver(), driver().mem_pool_set_attribute(pool_, PoolAttribute::release_threshold, &keep),
         "setting up the memory pool");
 }
@@ -159,7 +162,38 @@ std::shared_ptr<const Program> Device::program(const ProgramText& text) {
   return made;
 }
 
+// What is taken at the same time elsewhere counts: a share is never exceeded, not for a moment.
+void Device::charge(size_t bytes, const std::string& holder) {
+  size_t charged = 0;
+  {
+    const std::lock_guard lock(memory_mutex_);
+    charged = charged_;
+    if (bytes <= share_ - charged) {
+      charged_ += bytes;
+      return;
+    }
+  }
+  const std::string held = holders();
+  throw Error(Code::exhausted,
+              "no room for " + bytes_text(bytes) + " (" + holder + "): this job may take " +
+                  bytes_text(share_) + " of the device and holds " + bytes_text(charged),
+              info_.name,
+              "This process holds " + (held.empty() ? "nothing" : held) +
+                  "; use a smaller batch, or submit it with a larger part of a GPU");
+}
+
 DevicePointer Device::allocate(size_t bytes, const std::string& holder, DriverStream stream) {
+  charge(bytes, holder);
+  try {
+    return take(bytes, holder, stream);
+  } catch (...) {
+    const std::lock_guard lock(memory_mutex_);
+    charged_ -= bytes;
+    throw;
+  }
+}
+
+DevicePointer Device::take(size_t bytes, const std::string& holder, DriverStream stream) {
   enter();
   DevicePointer memory = 0;
   DriverResult result = driver().mem_alloc_from_pool_async(&memory, bytes, pool_, stream);
@@ -190,7 +224,10 @@ void Device::release(DevicePointer memory, DriverStream stream) noexcept {
   driver().ctx_set_current(context_);
   driver().mem_free_async(memory, stream);
   const std::lock_guard lock(memory_mutex_);
-  held_.erase(memory);
+  const auto held = held_.find(memory);
+  if (held == held_.end()) return;
+  charged_ -= held->second.bytes;
+  held_.erase(held);
 }
 
 void Device::trim() noexcept { driver().mem_pool_trim_to(pool_, 0); }
@@ -209,7 +246,9 @@ size_t Device::free_bytes() const {
   uint64_t reserved = 0, used = 0;
   driver().mem_pool_get_attribute(pool_, PoolAttribute::reserved_mem_current, &reserved);
   driver().mem_pool_get_attribute(pool_, PoolAttribute::used_mem_current, &used);
-  return free_bytes + (reserved > used ? reserved - used : 0);
+  const size_t left = free_bytes + (reserved > used ? reserved - used : 0);
+  const std::lock_guard lock(memory_mutex_);
+  return std::min(left, share_ - charged_);
 }
 
 std::string Device::holders() const {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/cuda/memory_share.h"
 #include "backends/cuda/program.h"
 #include "backends/cuda/tables.h"
 
@@ -54,7 +55,8 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Throws `internal` with the compiler's log when it does not compile.
   std::shared_ptr<const Program> program(const ProgramText& text);
 
-  /// Takes memory from the pool, in the order of `stream`. Throws `exhausted` naming the holders.
+  /// Takes memory from the pool, in the order of `stream`. Throws `exhausted` naming the holders
+  /// when the device is full, or this process has all that it may take (memory_share.h).
   DevicePointer allocate(size_t bytes, const std::string& holder, DriverStream stream);
   void release(DevicePointer memory, DriverStream stream) noexcept;
   /// Gives unused memory of the pool back to the system.
@@ -69,6 +71,8 @@ class Device : public std::enable_shared_from_this<Device> {
   explicit Device(const Tables& tables) : tables_(tables) {}
   void read_info(int ordinal);
   void make_pool();
+  DevicePointer take(size_t bytes, const std::string& holder, DriverStream stream);
+  void charge(size_t bytes, const std::string& holder);
 
   struct Held {
     std::string holder;
@@ -83,6 +87,8 @@ class Device : public std::enable_shared_from_this<Device> {
   bool cublaslt_asked_ = false, cudnn_asked_ = false;
   DnnLibrary cudnn_;
   DeviceInfo info_;
+  size_t share_ = all_memory;  // that this process may hold
+  size_t charged_ = 0;         // that it holds or is about to; by memory_mutex_
   mutable std::mutex memory_mutex_, program_mutex_;
   std::map<DevicePointer, Held> held_;
   std::map<std::string, std::weak_ptr<const Program>> programs_;
