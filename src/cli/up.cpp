@@ -37,8 +37,9 @@ void stop_running(int) {
   if (running) running->stop();
 }
 
-jobs::Host machine_of(const Arguments& arguments) {
+jobs::Host machine_of(const Arguments& arguments, const std::vector<jobs::LocalDevice>& divided) {
   jobs::Host host = jobs::this_machine();
+  if (!divided.empty()) host.devices = static_cast<int32_t>(divided.size());
   if (arguments.gpus >= 0) host.devices = arguments.gpus;
   if (arguments.cpus > 0) host.cpu_milli = static_cast<int64_t>(arguments.cpus * 1000);
   if (!arguments.memory.empty()) host.memory_mib = jobs::parse_mib(arguments.memory, "--memory");
@@ -94,8 +95,11 @@ void tell(const Arguments& arguments, const jobs::Host& host, const std::string&
 void up(const Arguments& arguments) {
   const std::filesystem::path folder = std::filesystem::absolute(arguments.folder);
   make_private(folder);
-  const jobs::Host host = machine_of(arguments);
   const bool slurm = arguments.executor == "slurm";
+  const bool measured = !slurm && !arguments.nvml.empty();
+  const auto divided =
+      measured ? jobs::divided_devices(arguments.nvml) : std::vector<jobs::LocalDevice>();
+  const jobs::Host host = machine_of(arguments, divided);
   jobs::Controller::Options options{folder, host, jobs::policy_named(arguments.policy),
                                     jobs::steady_now_s};
   options.log_limit_bytes = arguments.log_limit_mib * (1 << 20);
@@ -103,6 +107,7 @@ void up(const Arguments& arguments) {
   options.artefacts.bytes =
       static_cast<uint64_t>(jobs::parse_mib(arguments.artefact_limit, "--artefact-limit")) << 20;
   options.nvml = slurm ? "" : arguments.nvml;
+  options.devices = divided;
   options.own_users = geteuid() == 0 && !arguments.as_daemon && !slurm;
   if (slurm)
     options.slurm = {arguments.partition, jobs::parse_seconds(arguments.patience, "--patience")};

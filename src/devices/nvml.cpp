@@ -15,6 +15,7 @@ using Device = void*;
 constexpr int ok = 0;
 constexpr int too_small = 7;
 constexpr int not_supported = 3;
+constexpr int not_found = 6;
 constexpr uint64_t no_value = ~uint64_t{0};
 
 struct Rates {
@@ -56,7 +57,14 @@ struct Nvml::Table {
   int (*energy)(Device, unsigned long long*) = nullptr;
   int (*temperature)(Device, unsigned, unsigned*) = nullptr;
   int (*processes)(Device, unsigned*, Process*) = nullptr;
+  int (*minor)(Device, unsigned*) = nullptr;
+  int (*mig_mode)(Device, unsigned*, unsigned*) = nullptr;
+  int (*most_parts)(Device, unsigned*) = nullptr;
+  int (*part)(Device, unsigned, Device*) = nullptr;
+  int (*gpu_instance)(Device, unsigned*) = nullptr;
+  int (*compute_instance)(Device, unsigned*) = nullptr;
   int (*process_rates)(Device, ProcessRate*, unsigned*, unsigned long long) = nullptr;
+  std::vector<Unit> units;  // that sample() counts
 
   template <typename Function>
   void find(Function& function, const char* symbol) {
@@ -74,6 +82,9 @@ struct Nvml::Table {
     return function ? function(arguments...) : not_supported;
   }
 
+  int open(const Unit& unit, Device* device) const;
+  void add_parts(Device device, const Unit& whole, std::vector<Unit>& out) const;
+  std::string uuid_of(Device device) const;
   void read_processes(Device device, DeviceSample& sample) const;
 };
 
@@ -99,9 +110,19 @@ Nvml::Nvml(const std::string& library) : table_(std::make_unique<Table>()) {
   t.find(t.energy, "nvmlDeviceGetTotalEnergyConsumption");
   t.find(t.temperature, "nvmlDeviceGetTemperature");
   t.find(t.processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+  t.find(t.minor, "nvmlDeviceGetMinorNumber");
+  t.find(t.mig_mode, "nvmlDeviceGetMigMode");
+  t.find(t.most_parts, "nvmlDeviceGetMaxMigDeviceCount");
+  t.find(t.part, "nvmlDeviceGetMigDeviceHandleByIndex");
+  t.find(t.gpu_instance, "nvmlDeviceGetGpuInstanceId");
+  t.find(t.compute_instance, "nvmlDeviceGetComputeInstanceId");
   t.find(t.process_rates, "nvmlDeviceGetProcessUtilization");
   const int begun = t.call(t.init);
-  if (begun == ok && t.count && t.handle) return;
+  if (begun == ok && t.count && t.handle) {
+    unsigned count = 0;
+    if (t.count(&count) == ok) t.units = units();
+    return;
+  }
   const std::string why = begun == ok ? "it lacks functions" : t.text(begun);
   dlclose(t.library);
   throw Error(Code::unavailable, "NVML does not start: " + why, library,
@@ -113,11 +134,66 @@ Nvml::~Nvml() {
   dlclose(table_->library);
 }
 
-int Nvml::devices() const {
+int Nvml::Table::open(const Unit& unit, Device* device) const {
+  const int found = handle(static_cast<unsigned>(unit.gpu), device);
+  if (found != ok || unit.part < 0) return found;
+  const Device whole = *device;
+  return call(part, whole, static_cast<unsigned>(unit.part), device);
+}
+
+std::string Nvml::Table::uuid_of(Device device) const {
+  std::array<char, 128> text{};
+  return call(uuid, device, text.data(), unsigned{96}) == ok ? text.data() : "";
+}
+
+// Parts may have gaps between their numbers.
+void Nvml::Table::add_parts(Device device, const Unit& whole, std::vector<Unit>& out) const {
+  unsigned most = 0;
+  call(most_parts, device, &most);
+  for (unsigned i = 0; i < most; ++i) {
+    Device one = nullptr;
+    if (call(part, device, i, &one) != ok) continue;
+    Unit unit = whole;
+    unit.part = static_cast<int>(i);
+    unit.uuid = uuid_of(one);
+    unsigned number = 0;
+    if (call(gpu_instance, one, &number) == ok) unit.gpu_instance = static_cast<int>(number);
+    number = 0;
+    if (call(compute_instance, one, &number) == ok) {
+      unit.compute_instance = static_cast<int>(number);
+    }
+    out.push_back(unit);
+  }
+}
+
+std::vector<Unit> Nvml::units() const {
+  const Table& t = *table_;
   unsigned count = 0;
-  const int code = table_->count(&count);
-  if (code != ok) throw Error(Code::unavailable, "NVML counts no devices: " + table_->text(code));
-  return static_cast<int>(count);
+  const int code = t.count(&count);
+  if (code != ok) throw Error(Code::unavailable, "NVML counts no devices: " + t.text(code));
+  std::vector<Unit> out;
+  for (unsigned i = 0; i < count; ++i) {
+    Unit unit;
+    unit.gpu = unit.minor = static_cast<int>(i);
+    Device device = nullptr;
+    // One that does not answer now is still one.
+    if (t.handle(i, &device) == ok) {
+      unsigned number = 0, mode = 0, later = 0;
+      if (t.call(t.minor, device, &number) == ok) unit.minor = static_cast<int>(number);
+      unit.uuid = t.uuid_of(device);
+      if (t.call(t.mig_mode, device, &mode, &later) == ok && mode == 1) {
+        t.add_parts(device, unit, out);
+        continue;
+      }
+    }
+    out.push_back(unit);
+  }
+  return out;
+}
+
+int Nvml::devices() const {
+  table_->units = units();
+  return static_cast<int>(table_->units.size());
 }
 
 void Nvml::Table::read_processes(Device device, DeviceSample& sample) const {
@@ -159,7 +235,8 @@ DeviceSample Nvml::sample(int device) const {
   DeviceSample out;
   out.index = device;
   Device handle = nullptr;
-  const int found = t.handle(static_cast<unsigned>(device), &handle);
+  const bool known = device >= 0 && static_cast<size_t>(device) < t.units.size();
+  const int found = known ? t.open(t.units[static_cast<size_t>(device)], &handle) : not_found;
   if (found != ok) {
     throw Error(Code::unavailable, "the device does not answer: " + t.text(found),
                 "device " + std::to_string(device), "Check the driver with nvidia-smi");

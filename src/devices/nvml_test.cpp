@@ -91,6 +91,38 @@ TEST_F(DevicesNvml, WhatIsMissingIsMissingNotZero) {
   EXPECT_THROW(nvml.sample(7), Error);
 }
 
+TEST_F(DevicesNvml, PartsOfADividedDeviceStandForIt) {
+  tell(
+      "0 utilisation 5\n1 mig 7\n1 minor 4\n1 memory_total 80\n"
+      "1 mig0.memory_total 10\n1 mig0.memory_used 3\n1 mig0.gpu_instance 9\n"
+      "1 mig0.process 41 2 60\n"
+      "1 mig3.memory_total 20\n1 mig3.memory_used 0\n1 mig3.gpu_instance 2\n1 "
+      "mig3.compute_instance 1\n2 mig 7\n");
+  const Nvml nvml(stand_in());
+  // The third is divided into nothing: there is nothing to be given.
+  const std::vector<Unit> units = nvml.units();
+  ASSERT_EQ(units.size(), 3U);
+  EXPECT_EQ(units[0].part, -1);
+  EXPECT_EQ(units[0].uuid, "FAKE-0");
+  EXPECT_EQ(units[1].part, 0);
+  EXPECT_EQ(units[1].minor, 4);
+  EXPECT_EQ(units[1].gpu_instance, 9);
+  EXPECT_EQ(units[2].part, 3);
+  EXPECT_EQ(units[2].uuid, "MIG-FAKE-1-3");
+  EXPECT_EQ(units[2].compute_instance, 1);
+  ASSERT_EQ(nvml.devices(), 3);
+  EXPECT_EQ(nvml.sample(0).utilisation, 0.05);
+  const DeviceSample part = nvml.sample(1);
+  EXPECT_EQ(part.index, 1);
+  EXPECT_EQ(part.memory_total_bytes, 10);
+  EXPECT_EQ(part.memory_used_bytes, 3);
+  ASSERT_TRUE(part.processes && part.processes->size() == 1);
+  // The driver tells no utilisation of a part: it is missing, not that of the whole.
+  EXPECT_FALSE(part.utilisation);
+  EXPECT_EQ(nvml.sample(2).memory_total_bytes, 20);
+  EXPECT_THROW(nvml.sample(3), Error);
+}
+
 TEST_F(DevicesNvml, MoreProcessesThanExpectedAreRead) {
   std::string lines = "0 utilisation 1\n";
   for (int pid = 1; pid <= 100; ++pid) lines += "0 process " + std::to_string(pid) + " 5 1\n";

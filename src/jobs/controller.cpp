@@ -40,7 +40,8 @@ std::unique_ptr<Executor> make_executor(const Controller::Options& options, cons
   if (options.slurm) {
     return std::make_unique<SlurmExecutor>(options.folder, *options.slurm, store.identity());
   }
-  return std::make_unique<Runner>(options.folder, options.own_users, options.processes_per_task);
+  return std::make_unique<Runner>(options.folder, options.own_users, options.processes_per_task,
+                                  options.devices);
 }
 
 [[noreturn]] void refuse(const std::vector<std::string>& problems, const std::string& where) {
@@ -505,7 +506,7 @@ std::optional<JobView> Controller::show(int64_t job) const {
   const auto row = store_.job(job);
   if (!row) return std::nullopt;
   JobView view{*row, request_from_json(row->spec), placement_from_text(row->placement)};
-  view.wall = executor_->wall(view.request);
+  view.wall = executor_->wall(view.request, view.placement);
   if (row->phase == Phase::waiting || ended(row->phase)) view.placement.clear();
   return view;
 }
@@ -513,11 +514,9 @@ std::optional<JobView> Controller::show(int64_t job) const {
 std::vector<JobView> Controller::list(bool all, int64_t before, int most) const {
   std::vector<JobView> out;
   for (JobRow& row : store_.latest(all, before, most)) {
-    JobView view{row, request_from_json(row.spec), {}};
-    view.wall = executor_->wall(view.request);
-    if (!ended(row.phase) && row.phase != Phase::waiting) {
-      view.placement = placement_from_text(row.placement);
-    }
+    JobView view{row, request_from_json(row.spec), placement_from_text(row.placement)};
+    view.wall = executor_->wall(view.request, view.placement);
+    if (ended(row.phase) || row.phase == Phase::waiting) view.placement.clear();
     out.push_back(std::move(view));
   }
   return out;

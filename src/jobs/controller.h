@@ -68,6 +68,7 @@ class Controller {
     std::optional<SlurmExecutor::Options> slurm = {};
     double stuck_alert_s = 1800;  ///< without output, CPU time or a kernel
     ArtefactLimits artefacts = {};
+    std::vector<LocalDevice> devices = {};  ///< empty: they go by their numbers
   };
 
   /// Opens the store and takes up what runs.

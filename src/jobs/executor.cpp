@@ -16,11 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string visible_devices(const Placement& placement, int task) {
+std::string visible_devices(const Placement& placement, int task,
+                            const std::vector<LocalDevice>& devices) {
   std::string list;
   for (const Slot& slot : placement) {
     if (slot.task != task || slot.device < 0) continue;
-    list += (list.empty() ? "" : ",") + std::to_string(slot.device);
+    const auto device = static_cast<size_t>(slot.device);
+    list += (list.empty() ? "" : ",") +
+            (device < devices.size() ? devices[device].visible : std::to_string(device));
   }
   return list;
 }
@@ -53,7 +56,8 @@ std::string tf_config(const std::vector<std::string>& addresses, int port, int t
 }
 
 std::vector<std::string> rank_environment(const AttemptName& name, const JobRequest& request,
-                                          const Placement& placement, int task, int port) {
+                                          const Placement& placement, int task, int port,
+                                          const std::vector<LocalDevice>& devices) {
   std::map<std::string, std::string> all = {
       {"PATH", default_path},
       {"HOME", home_folder()},
@@ -66,7 +70,7 @@ std::vector<std::string> rank_environment(const AttemptName& name, const JobRequ
       {"TF_CONFIG",
        tf_config(std::vector<std::string>(static_cast<size_t>(request.tasks), "127.0.0.1"), port,
                  task)},
-      {"CUDA_VISIBLE_DEVICES", visible_devices(placement, task)},
+      {"CUDA_VISIBLE_DEVICES", visible_devices(placement, task, devices)},
       // Numbers are those of the driver's tools, whatever is fastest.
       {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
       {"DAIS_JOB_ID", std::to_string(name.job)},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jobs/control_group.h"
+#include "jobs/machine.h"
 #include "jobs/request.h"
 #include "jobs/shim.h"
 
@@ -58,8 +59,9 @@ class Executor {
   virtual std::vector<bool> open_hosts() const { return {}; }
   /// What it cannot do of a request; one line each.
   virtual std::vector<std::string> problems(const JobRequest&) const { return {}; }
-  /// What keeps such a job to its GPUs: "hardware", "driver", "runtime" or "none".
-  virtual std::string wall(const JobRequest&) const { return "none"; }
+  /// What keeps such a job to its GPUs, at a place of its or, with none, at any: "hardware",
+  /// "driver", "runtime" or "none".
+  virtual std::string wall(const JobRequest&, const Placement&) const { return "none"; }
   /// How much memory devices have, by what measures them.
   virtual void know_memory(const std::map<int, int64_t>&) {}
   virtual std::vector<std::string> walls() const { return {}; }
@@ -125,8 +127,10 @@ void make_folder(const std::filesystem::path& folder);
 /// The variables every rank finds, besides those of the request: PATH, HOME, RANK, WORLD_SIZE,
 /// LOCAL_RANK, MASTER_ADDR, MASTER_PORT, TF_CONFIG, CUDA_VISIBLE_DEVICES, DAIS_JOB_ID,
 /// DAIS_ATTEMPT; with part of a device CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and DAIS_GPU_MEMORY.
+/// `devices` are the names of the host's devices where they do not go by their numbers.
 std::vector<std::string> rank_environment(const AttemptName& name, const JobRequest& request,
-                                          const Placement& placement, int task, int port);
+                                          const Placement& placement, int task, int port,
+                                          const std::vector<LocalDevice>& devices = {});
 
 /// The value of TF_CONFIG: workers by address, and which of them a task is.
 std::string tf_config(const std::vector<std::string>& addresses, int port, int task);

@@ -80,25 +80,25 @@ TEST(JobsGpuShares, OnlyThisProgramIsKnownToKeepToItsPart) {
     request.folder = folder.string();
     request.gpu_milli = 500;
     request.command = {fs::read_symlink("/proc/self/exe").string(), "train"};
-    EXPECT_EQ(runner.wall(request), "runtime");
+    EXPECT_EQ(runner.wall(request, {}), "runtime");
     std::ofstream(folder / "mps" / "control") << "";
-    EXPECT_EQ(runner.wall(request), "driver");
+    EXPECT_EQ(runner.wall(request, {}), "driver");
     JobRequest other = request;
     other.command = {"/bin/sh", "-c", request.command[0]};
-    EXPECT_EQ(runner.wall(other), "none");
+    EXPECT_EQ(runner.wall(other, {}), "none");
     other = request;
     other.command.emplace_back("--ops=mine");
-    EXPECT_EQ(runner.wall(other), "none");
+    EXPECT_EQ(runner.wall(other, {}), "none");
     for (const char* name : {"LD_PRELOAD", "DAIS_CUDA_LIBRARIES", "CUDA_VISIBLE_DEVICES"}) {
       other = request;
       other.environment[name] = "x";
-      EXPECT_EQ(runner.wall(other), "none") << name;
+      EXPECT_EQ(runner.wall(other, {}), "none") << name;
     }
     other = request;
     other.environment["DAIS_PARAM_lr"] = "0.1";
-    EXPECT_EQ(runner.wall(other), "driver");
+    EXPECT_EQ(runner.wall(other, {}), "driver");
     other.command[0] = "dais-that-is-nowhere";
-    EXPECT_EQ(runner.wall(other), "none");
+    EXPECT_EQ(runner.wall(other, {}), "none");
   }
   unsetenv("CUDA_MPS_PIPE_DIRECTORY");
   fs::remove_all(folder);

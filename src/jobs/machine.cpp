@@ -9,8 +9,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/cgroup.h"
+#include "base/error.h"
+#include "devices/nvml.h"
 
 namespace dais::jobs {
 namespace {
@@ -40,7 +43,56 @@ int nvidia_devices() {
   return count;
 }
 
+// The number behind a word of a file; nothing when it is not there.
+std::optional<int> number_in(const std::string& path, const std::string& word, bool before) {
+  std::ifstream file(path);
+  std::string previous;
+  for (std::string one; file >> one; previous = one) {
+    const std::string& key = before ? one : previous;
+    const std::string& value = before ? previous : one;
+    if (key == word && !value.empty() && std::isdigit(static_cast<unsigned char>(value[0]))) {
+      return std::atoi(value.c_str());
+    }
+  }
+  return std::nullopt;
+}
+
+// The files that give access to a part: of its GPU instance and of its compute instance.
+std::vector<std::string> access_files(const devices::Unit& unit, const std::string& root) {
+  const auto major = number_in(root + "/proc/devices", "nvidia-caps", true);
+  const std::string instance = root + "/proc/driver/nvidia/capabilities/gpu" +
+                               std::to_string(unit.minor) + "/mig/gi" +
+                               std::to_string(unit.gpu_instance);
+  const std::string compute = instance + "/ci" + std::to_string(unit.compute_instance);
+  std::vector<std::string> out;
+  for (const std::string& folder : {instance, compute}) {
+    const auto minor = number_in(folder + "/access", "DeviceFileMinor:", false);
+    if (!major || !minor) return {};
+    out.push_back("c " + std::to_string(*major) + ":" + std::to_string(*minor));
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<LocalDevice> divided_devices(const std::string& nvml, const std::string& root) {
+  std::vector<devices::Unit> units;
+  try {
+    units = devices::Nvml(nvml).units();
+  } catch (const Error&) {
+    return {};
+  }
+  std::vector<LocalDevice> out;
+  for (const devices::Unit& unit : units) {
+    LocalDevice device{
+        unit.uuid.empty() ? std::to_string(unit.gpu) : unit.uuid, unit.minor, unit.part >= 0, {}};
+    if (device.part) device.files = access_files(unit, root);
+    if (out.size() < max_devices) out.push_back(std::move(device));
+  }
+  const bool divided =
+      std::ranges::any_of(units, [](const devices::Unit& unit) { return unit.part >= 0; });
+  return divided ? out : std::vector<LocalDevice>();
+}
 
 Host this_machine() {
   Host host;

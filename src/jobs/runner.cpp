@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -53,14 +54,26 @@ std::string name_text(const AttemptName& name) {
   return std::to_string(name.job) + "." + std::to_string(name.number);
 }
 
-// NVIDIA's devices that the attempt was not given: character devices of major number 195.
-std::vector<std::string> other_devices(const Placement& placement) {
-  std::vector<std::string> out;
-  for (int device = 0; device < max_devices; ++device) {
-    const bool given = std::ranges::any_of(
-        placement, [device](const Slot& slot) { return slot.device == device; });
-    if (!given) out.push_back("c 195:" + std::to_string(device));
+// NVIDIA's devices that the attempt was not given: character devices of major number 195, and what
+// gives access to the other parts of a device.
+std::vector<std::string> other_devices(const Placement& placement,
+                                       const std::vector<LocalDevice>& devices) {
+  std::set<std::string> given, all;
+  const auto file = [](int minor) { return "c 195:" + std::to_string(minor); };
+  for (int minor = 0; minor < max_devices; ++minor) all.insert(file(minor));
+  for (const LocalDevice& device : devices) all.insert(device.files.begin(), device.files.end());
+  for (const Slot& slot : placement) {
+    if (slot.device < 0) continue;
+    const auto device = static_cast<size_t>(slot.device);
+    if (device >= devices.size()) {
+      given.insert(file(slot.device));
+      continue;
+    }
+    given.insert(file(devices[device].minor));
+    given.insert(devices[device].files.begin(), devices[device].files.end());
   }
+  std::vector<std::string> out;
+  std::ranges::set_difference(all, given, std::back_inserter(out));
   return out;
 }
 
@@ -120,11 +133,13 @@ std::string resolve_program(const std::string& program, const std::string& path)
               "Install it, or give its full path");
 }
 
-Runner::Runner(fs::path folder, bool own_users, int64_t processes_per_task)
+Runner::Runner(fs::path folder, bool own_users, int64_t processes_per_task,
+               std::vector<LocalDevice> devices)
     : Executor(std::move(folder)),
       own_users_(own_users),
       own_tmp_(own_users && can_hide_tmp(this->folder())),
       processes_per_task_(processes_per_task),
+      devices_(std::move(devices)),
       // Two daemons of one machine must not share groups: the folder tells them apart.
       groups_("dais-" +
               std::to_string(std::hash<std::string>()(this->folder().string()) % 1'000'000)) {
@@ -146,7 +161,7 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
                          const Placement& placement, int task, int port) const {
   Launch launch;
   launch.command = request.command;
-  launch.environment = rank_environment(name, request, placement, task, port);
+  launch.environment = rank_environment(name, request, placement, task, port, devices_);
   std::string path = default_path;
   for (const std::string& variable : launch.environment) {
     if (variable.starts_with("PATH=")) path = variable.substr(5);
@@ -220,7 +235,7 @@ void Runner::start(const AttemptName& name, const JobRequest& request, const Pla
     fs::permissions(tmp_folder(name), fs::perms::all | fs::perms::sticky_bit);
   }
   const GroupLimits limits{request.cpu_milli * request.tasks, request.memory_mib * request.tasks,
-                           other_devices(placement), processes_per_task_ * request.tasks};
+                           other_devices(placement, devices_), processes_per_task_ * request.tasks};
   std::optional<Span> span(std::in_place, "job", "groups");
   const std::optional<Ready> ready = take_ready(name, limits);
   const bool more = !ready || request.tasks > 1;
@@ -273,8 +288,11 @@ AttemptOutcome Runner::inspect(const AttemptName& name, int tasks) const {
 // The system denies it whole devices that are not its own. A part of one is an agreement that only
 // dais itself is known to keep: what MPS limits is each process, and any other program may start
 // more of them, or shed the variables that limit it.
-std::string Runner::wall(const JobRequest& request) const {
-  if (!shares_device(request)) return groups_.holds("devices") ? "driver" : "none";
+std::string Runner::wall(const JobRequest& request, const Placement& placement) const {
+  if (!shares_device(request)) {
+    if (!groups_.holds("devices")) return "none";
+    return request.gpu_milli > 0 ? device_wall(placement) : "driver";
+  }
   const auto path = request.environment.find("PATH");
   try {
     const std::string program = resolve_program(
@@ -284,6 +302,22 @@ std::string Runner::wall(const JobRequest& request) const {
     return "none";
   }
   return mps_folder(request).empty() ? "runtime" : "driver";
+}
+
+// Of whole devices, each the job's alone; of all it may get where it has no place yet. Parts that
+// MIG made are kept apart by the hardware, if nobody else may open them.
+std::string Runner::device_wall(const Placement& placement) const {
+  bool parts = !devices_.empty(), open = false;
+  const auto look = [&](const LocalDevice& device) {
+    parts = parts && device.part;
+    open = open || (device.part && device.files.empty());
+  };
+  if (placement.empty()) std::ranges::for_each(devices_, look);
+  for (const Slot& slot : placement) {
+    const bool named = slot.device >= 0 && static_cast<size_t>(slot.device) < devices_.size();
+    look(named ? devices_[static_cast<size_t>(slot.device)] : LocalDevice());
+  }
+  return open ? "none" : parts ? "hardware" : "driver";
 }
 
 // Where the job will find the pipe of MPS: not in a /tmp of its own.

@@ -17,10 +17,10 @@ class Runner : public Executor {
   /// With `own_users`, jobs run as who submitted them, each attempt with a /tmp of its own unless
   /// its folder lies in that of all.
   explicit Runner(std::filesystem::path folder, bool own_users = false,
-                  int64_t processes_per_task = 4096);
+                  int64_t processes_per_task = 4096, std::vector<LocalDevice> devices = {});
   ~Runner() override;
 
-  std::string wall(const JobRequest& request) const override;
+  std::string wall(const JobRequest& request, const Placement& placement) const override;
   void know_memory(const std::map<int, int64_t>& mib) override { memory_mib_ = mib; }
   std::vector<std::string> walls() const override;
   std::vector<std::string> walls_missing() const override;
@@ -49,6 +49,7 @@ class Runner : public Executor {
   };
   std::filesystem::path tmp_folder(const AttemptName& name) const;
   std::string mps_folder(const JobRequest& request) const;
+  std::string device_wall(const Placement& placement) const;
   std::filesystem::path task_folder(const AttemptName& name, int task) const;
   std::optional<Ready> take_ready(const AttemptName& name, const GroupLimits& limits);
   Launch launch_of(const AttemptName& name, const JobRequest& request, const Placement& placement,
@@ -57,6 +58,7 @@ class Runner : public Executor {
   bool own_users_;
   bool own_tmp_;
   int64_t processes_per_task_;
+  std::vector<LocalDevice> devices_;   // empty: they go by their numbers
   std::map<int, int64_t> memory_mib_;  // of devices
   ControlGroups groups_;
   std::deque<Ready> ready_;

@@ -1,7 +1,9 @@
 // A stand-in for NVIDIA's management library, for tests alone: its devices say that they are none.
 // DAIS_FAKE_NVML names a file of lines `DEVICE KEY VALUE`; a key that a device lacks answers "not
 // supported", the value `error` an unknown error. A device exists when any line names it; without
-// the file nothing starts. `process PID USED SM` lines may repeat.
+// the file nothing starts. `process PID USED SM` lines may repeat. `mig N` says that MIG divides
+// the device into at most N parts; keys of part 0 begin with `mig0.`, and it exists when it has
+// any.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,8 +15,8 @@
 
 namespace {
 
-constexpr int ok = 0, uninitialized = 1, invalid = 2, not_supported = 3, too_small = 7,
-              not_loaded = 9, unknown = 999;
+constexpr int ok = 0, uninitialized = 1, invalid = 2, not_supported = 3, not_found = 6,
+              too_small = 7, not_loaded = 9, unknown = 999;
 
 struct FakeProcess {
   unsigned pid;
@@ -23,7 +25,7 @@ struct FakeProcess {
 };
 struct FakeDevice {
   std::map<std::string, std::string> values;
-  std::vector<FakeProcess> processes;
+  std::map<std::string, std::vector<FakeProcess>> processes;  // by what comes before the key
 };
 
 std::map<unsigned, FakeDevice> devices;
@@ -39,10 +41,10 @@ bool read_devices() {
     unsigned device = 0;
     std::string key, value;
     if (!(words >> device >> key >> value)) continue;
-    if (key == "process") {
+    if (key.ends_with("process")) {
       FakeProcess process{static_cast<unsigned>(std::stoul(value)), 0, 0};
       words >> process.used >> process.sm;
-      devices[device].processes.push_back(process);
+      devices[device].processes[key.substr(0, key.find("process"))].push_back(process);
     } else {
       devices[device].values[key] = value;
     }
@@ -50,10 +52,17 @@ bool read_devices() {
   return true;
 }
 
+// A handle is the number of the device and that of its part, each counted from 1.
+size_t number_of(void* handle) { return (reinterpret_cast<size_t>(handle) & 0xffff) - 1; }
+size_t part_of(void* handle) { return reinterpret_cast<size_t>(handle) >> 16; }
+std::string prefix_of(void* handle) {
+  return part_of(handle) == 0 ? "" : "mig" + std::to_string(part_of(handle) - 1) + ".";
+}
+
 FakeDevice* device_of(void* handle) {
   // Read anew at each call, so that a test changes what the device tells.
   read_devices();
-  const auto found = devices.find(static_cast<unsigned>(reinterpret_cast<size_t>(handle)) - 1);
+  const auto found = devices.find(static_cast<unsigned>(number_of(handle)));
   return found == devices.end() ? nullptr : &found->second;
 }
 
@@ -62,7 +71,7 @@ int give(void* handle, const char* key, Number* out) {
   const FakeDevice* device = device_of(handle);
   if (!started) return uninitialized;
   if (!device) return invalid;
-  const auto found = device->values.find(key);
+  const auto found = device->values.find(prefix_of(handle) + key);
   if (found == device->values.end()) return not_supported;
   if (found->second == "error") return unknown;
   *out = static_cast<Number>(std::stoull(found->second));
@@ -120,7 +129,38 @@ int nvmlDeviceGetName(void*, char* out, unsigned size) {
   return text(out, size, "FAKE (not hardware)");
 }
 int nvmlDeviceGetUUID(void* handle, char* out, unsigned size) {
-  return text(out, size, "FAKE-" + std::to_string(reinterpret_cast<size_t>(handle) - 1));
+  const std::string device = "FAKE-" + std::to_string(number_of(handle));
+  if (part_of(handle) == 0) return text(out, size, device);
+  return text(out, size, "MIG-" + device + "-" + std::to_string(part_of(handle) - 1));
+}
+int nvmlDeviceGetMigMode(void* handle, unsigned* mode, unsigned* pending) {
+  unsigned parts = 0;
+  const int code = give(handle, "mig", &parts);
+  *mode = *pending = code == ok;
+  return code;
+}
+int nvmlDeviceGetMaxMigDeviceCount(void* handle, unsigned* count) {
+  return give(handle, "mig", count);
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(void* handle, unsigned index, void** part) {
+  const FakeDevice* device = device_of(handle);
+  if (!device) return invalid;
+  const std::string prefix = "mig" + std::to_string(index) + ".";
+  const auto first = device->values.lower_bound(prefix);
+  if (first == device->values.end() || first->first.compare(0, prefix.size(), prefix) != 0) {
+    return not_found;
+  }
+  *part = reinterpret_cast<void*>((number_of(handle) + 1) | (size_t{index} + 1) << 16);
+  return ok;
+}
+int nvmlDeviceGetGpuInstanceId(void* handle, unsigned* number) {
+  return give(handle, "gpu_instance", number);
+}
+int nvmlDeviceGetComputeInstanceId(void* handle, unsigned* number) {
+  return give(handle, "compute_instance", number);
+}
+int nvmlDeviceGetMinorNumber(void* handle, unsigned* number) {
+  return give(handle, "minor", number);
 }
 int nvmlDeviceGetUtilizationRates(void* handle, FakeRates* rates) {
   return give(handle, "utilisation", &rates->gpu);
@@ -142,11 +182,16 @@ int nvmlDeviceGetTemperature(void* handle, unsigned, unsigned* value) {
 int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, FakeProcessInfo* out) {
   const FakeDevice* device = device_of(handle);
   if (!device) return invalid;
+  const std::string prefix = prefix_of(handle);
+  if (!device->processes.count(prefix)) {
+    *count = 0;
+    return ok;
+  }
   const unsigned room = *count;
-  *count = static_cast<unsigned>(device->processes.size());
+  *count = static_cast<unsigned>(device->processes.at(prefix).size());
   if (*count > room) return too_small;
   for (unsigned i = 0; i < *count; ++i) {
-    out[i] = {device->processes[i].pid, device->processes[i].used, 0, 0};
+    out[i] = {device->processes.at(prefix)[i].pid, device->processes.at(prefix)[i].used, 0, 0};
   }
   return ok;
 }
@@ -154,11 +199,16 @@ int nvmlDeviceGetProcessUtilization(void* handle, FakeProcessRate* out, unsigned
                                     unsigned long long) {
   const FakeDevice* device = device_of(handle);
   if (!device) return invalid;
+  const std::string prefix = prefix_of(handle);
+  if (!device->processes.count(prefix)) {
+    *count = 0;
+    return ok;
+  }
   const unsigned room = *count;
-  *count = static_cast<unsigned>(device->processes.size());
+  *count = static_cast<unsigned>(device->processes.at(prefix).size());
   if (*count > room) return too_small;
   for (unsigned i = 0; i < *count; ++i) {
-    out[i] = {device->processes[i].pid, 1, device->processes[i].sm, 0, 0, 0};
+    out[i] = {device->processes.at(prefix)[i].pid, 1, device->processes.at(prefix)[i].sm, 0, 0, 0};
   }
   return ok;
 }
