@@ -6,8 +6,10 @@
 #include "api/compile.h"
 #include "api/device.h"
 #include "backends/cuda/backend.h"
+#include "byte_samples.h"
 #include "fake_blas.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/matmul/blas_cuda.h"
 #include "ops/matmul/matmul.h"
 #include "runtime/row_test.h"
 #include "runtime/session.h"
@@ -49,6 +51,18 @@ class LibraryProducts : public testing::Test {
         expect_close(got[k].tensor, wanted[k].tensor, tolerance, "output " + std::to_string(k));
     }
     return (cuda::fake_blas_counts().products - before) / 3;
+  }
+
+  /// The same for a product of bytes with constant B; empty zero points are left out.
+  template <typename A, typename B>
+  static int expect_same_bytes(const Shape& a, const Shape& b, const Tensor& a_zero = {},
+                               const Tensor& b_zero = {}) {
+    Graph graph;
+    const auto zero = [&](const Tensor& of) { return of ? graph.add_constant(of) : nullptr; };
+    Value* x = input(graph, a, "x", dtype_of<A>);
+    Value* w = graph.add_constant(bytes<B>(b, 2));
+    graph.outputs = {graph.add(MatMulInteger{}, {x, w, zero(a_zero), zero(b_zero)})};
+    return expect_same(graph, {bytes<A>(a)});
   }
 
   static Value* input(Graph& graph, const Shape& shape, const char* name,
@@ -158,6 +172,125 @@ TEST_F(LibraryProducts, PrecisionIsAskedForAndReported) {
   EXPECT_GT(apart[1], 1e-4);
   EXPECT_LT(apart[1], 1e-2);
   EXPECT_GT(apart[2], 4 * apart[1]);
+}
+
+/// The double of the tests is as strict as what it stands for is documented to be.
+TEST_F(LibraryProducts, RefusesWhatTheLibraryRefuses) {
+  const auto device = cuda::Device::open(StandIn::instance().tables(), 0);
+  const auto knows = [&](const BlasProblem& problem) {
+    return BlasCall::find(*device, problem) != nullptr;
+  };
+  using enum cuda::DataKind;
+  const BlasProblem whole{.compute = cuda::BlasCompute::i32,
+                          .a = {i8, 16, 8},
+                          .b = {i8, 16, 5},
+                          .d = {i32, 8, 5},
+                          .turn_a = true};
+  EXPECT_TRUE(knows(whole));
+  BlasProblem other = whole;
+  other.turn_a = false;
+  other.a = {i8, 8, 16};
+  EXPECT_FALSE(knows(other)) << "the depth is not innermost";
+  other = whole;
+  other.a.columns = other.d.rows = 6;
+  EXPECT_FALSE(knows(other)) << "six columns";
+  other = whole;
+  other.a.rows = other.b.rows = 18;
+  EXPECT_FALSE(knows(other)) << "a depth of 18";
+  other = whole;
+  other.epilogue = cuda::BlasEpilogue::relu;
+  EXPECT_FALSE(knows(other)) << "an epilogue";
+  other = whole;
+  other.d.kind = f32;
+  EXPECT_FALSE(knows(other)) << "results in float";
+
+  const BlasProblem small{
+      .a = {f8e4m3, 32, 16}, .b = {f8e5m2, 32, 5}, .d = {f16, 16, 5}, .turn_a = true};
+  EXPECT_TRUE(knows(small));
+  other = small;
+  other.a.kind = f8e5m2;
+  EXPECT_FALSE(knows(other)) << "both e5m2";
+  other = small;
+  other.turn_a = false;
+  other.a = {f8e4m3, 16, 32};
+  EXPECT_FALSE(knows(other)) << "the depth is not innermost";
+  other = small;
+  other.a.rows = other.b.rows = 24;
+  EXPECT_FALSE(knows(other)) << "a depth of 24 bytes";
+  other = small;
+  other.compute = cuda::BlasCompute::f32_fast_tf32;
+  EXPECT_FALSE(knows(other)) << "another type of sums";
+}
+
+TEST_F(LibraryProducts, BytesOfEverySign) {
+  const Shape a{3, 8}, b{8, 12};
+  EXPECT_EQ((expect_same_bytes<int8_t, int8_t>(a, b)), 1);
+  EXPECT_EQ((expect_same_bytes<uint8_t, int8_t>(a, b)), 1);
+  EXPECT_EQ((expect_same_bytes<int8_t, uint8_t>(a, b)), 1);
+  EXPECT_EQ((expect_same_bytes<uint8_t, uint8_t>(a, b, one<uint8_t>(9), one<uint8_t>(0))), 1);
+}
+
+TEST_F(LibraryProducts, BytesWithZeroPointsOfRowsAndColumns) {
+  const Shape a{2, 9, 72}, b{72, 20};
+  EXPECT_EQ(
+      (expect_same_bytes<uint8_t, int8_t>(a, b, bytes<uint8_t>({9}, 3), bytes<int8_t>({20}, 4))),
+      1);
+  EXPECT_EQ((expect_same_bytes<int8_t, uint8_t>(a, b, one<int8_t>(-7), one<uint8_t>(130))), 1);
+}
+
+TEST_F(LibraryProducts, QuantisedProductsAndTheirScales) {
+  Graph graph;
+  const auto constant = [&](const Tensor& tensor) { return graph.add_constant(tensor); };
+  Value* first = graph.add(QLinearMatMul{},
+                           {input(graph, {5, 16}, "x", DType::u8), constant(one_float(0.02f)),
+                            constant(one<uint8_t>(120)), constant(bytes<int8_t>({16, 8}, 2)),
+                            constant(sample<float>({8}, 0.01, 5)), constant(bytes<int8_t>({8}, 6)),
+                            constant(one_float(0.05f)), constant(one<uint8_t>(100))});
+  Value* second = graph.add(
+      QGemm{.alpha = 0.5f, .trans_b = true},
+      {first, constant(one_float(0.05f)), constant(one<uint8_t>(100)),
+       constant(bytes<int8_t>({12, 8}, 3)), constant(one_float(0.01f)), constant(one<int8_t>(0)),
+       constant(Tensor::of<int32_t>({12}, {1, -2, 3, 4, 5, 6, 7, 8, 900, 10, 11, 12}))});
+  graph.outputs = {second};
+  EXPECT_EQ(expect_same(graph, {bytes<uint8_t>({5, 16})}, {1e-6, 1e-5}), 2);
+}
+
+TEST_F(LibraryProducts, BytesToFloats) {
+  Graph graph;
+  const auto constant = [&](const Tensor& tensor) { return graph.add_constant(tensor); };
+  graph.outputs = {graph.add(
+      MatMulIntegerToFloat{},
+      {input(graph, {7, 16}, "x", DType::u8), constant(bytes<int8_t>({16, 8}, 2)),
+       input(graph, {}, "scale"), constant(sample<float>({8}, 0.01, 5)),
+       input(graph, {}, "zero", DType::u8), nullptr, constant(sample<float>({8}, 3, 6))})};
+  EXPECT_EQ(expect_same(graph, {bytes<uint8_t>({7, 16}), one_float(0.3f), one<uint8_t>(77)},
+                        {1e-5, 1e-4}),
+            1);
+}
+
+/// cuBLASLt takes bytes in multiples of four, and B turned, which only constants can be.
+TEST_F(LibraryProducts, BytesThatItRefusesRunOnTheOwnKernel) {
+  for (const auto& [a, b] :
+       std::vector<std::pair<Shape, Shape>>{{{3, 8}, {8, 6}}, {{3, 10}, {10, 8}}})
+    EXPECT_EQ((expect_same_bytes<int8_t, int8_t>(a, b)), 0);
+  Graph graph;
+  graph.outputs = {graph.add(MatMulInteger{}, {input(graph, {4, 8}, "a", DType::i8),
+                                               input(graph, {8, 4}, "b", DType::i8)})};
+  EXPECT_EQ(expect_same(graph, {bytes<int8_t>({4, 8}), bytes<int8_t>({8, 4}, 2)}), 0);
+  CompileOptions options;
+  options.backend =
+      std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
+  const auto plan = compile(graph.clone(), options).plan;
+  const auto step = std::find_if(plan->steps().begin(), plan->steps().end(), [](const Step& each) {
+    return each.row && each.row->name == "bytes/cuda";
+  });
+  ASSERT_NE(step, plan->steps().end());
+  ASSERT_FALSE(step->refusals.empty());
+  EXPECT_EQ(step->refusals[0].first, "bytes/cublaslt");
+  EXPECT_EQ(step->refusals[0].second, "cuBLASLt takes bytes turned, and B is no constant matrix");
+  cuda::set_fake_blas_empty(true);
+  const Shape a{3, 8}, b{8, 12};
+  EXPECT_EQ((expect_same_bytes<uint8_t, int8_t>(a, b)), 0);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Products of bytes and of codes of a few bits: exact sums in both kernels, zero points on every
 // side.
+#include "byte_samples.h"
 #include "ops/attention/attention.h"
 #include "ops/conv/conv.h"
 #include "ops/matmul/matmul.h"
@@ -8,22 +9,6 @@
 
 namespace dais {
 namespace {
-
-template <typename T>
-Tensor bytes(const Shape& shape, uint64_t seed = 1) {
-  const Tensor values = sample<float>(shape, 1, seed);
-  constexpr bool with_sign = std::is_same_v<T, int8_t>;
-  Tensor out(with_sign ? DType::i8 : DType::u8, shape);
-  for (int64_t i = 0; i < shape.elements(); ++i)
-    out.data<T>()[static_cast<size_t>(i)] =
-        static_cast<T>(values.to_double(i) * 127 + (with_sign ? 0 : 127));
-  return out;
-}
-Tensor one_float(float value) { return Tensor::of<float>({}, {value}); }
-template <typename T>
-Tensor one(T value) {
-  return Tensor::of<T>({}, {value});
-}
 
 template <typename A, typename B>
 void check_products(const Shape& a, const Shape& b) {
@@ -44,6 +29,18 @@ TEST(ByteRows, SmallTilesOfEverySign) {
 TEST(ByteRows, LargeTilesOnCores) {
   check_products<uint8_t, int8_t>({40, 96}, {96, 150});
   check_products<int8_t, uint8_t>({130, 37}, {37, 40});
+}
+
+TEST(ByteRows, FloatsOfScaledSums) {
+  const WatchedCase how{.tolerance = {1e-6, 1e-4}};
+  watch_row(MatMulIntegerToFloat{},
+            {bytes<uint8_t>({2, 5, 30}), bytes<int8_t>({30, 8}, 2), one_float(0.02f),
+             sample<float>({8}, 0.1, 3), one<uint8_t>(120), Tensor(), sample<float>({8}, 9, 4)},
+            how);
+  watch_row(
+      MatMulIntegerToFloat{},
+      {bytes<int8_t>({40, 64}), bytes<int8_t>({64, 70}, 2), one_float(0.02f), one_float(0.5f)},
+      how);
 }
 
 TEST(ByteRows, QuantisedMatrices) {

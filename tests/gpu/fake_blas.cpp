@@ -17,6 +17,8 @@ struct Desc {
   const void* bias = nullptr;
   DataKind bias_kind = DataKind::f32;
   BlasCompute compute = BlasCompute::f32;
+  DataKind scale_kind = DataKind::f32;
+  const float *a_scale = nullptr, *b_scale = nullptr;
 };
 
 struct Layout {
@@ -47,12 +49,25 @@ BlasStatus drop(Handle handle) {
   return BlasStatus::success;
 }
 
-size_t size_of(DataKind kind) { return kind == DataKind::f32 ? 4 : 2; }
+/// What was promised of the addresses of A, B, C and D.
+struct Preference {
+  uint32_t alignment[4] = {256, 256, 256, 256};
+};
+
+bool is_f8(DataKind kind) { return kind == DataKind::f8e4m3 || kind == DataKind::f8e5m2; }
+
+size_t size_of(DataKind kind) {
+  if (kind == DataKind::i8 || is_f8(kind)) return 1;
+  return kind == DataKind::f32 || kind == DataKind::i32 ? 4 : 2;
+}
 
 double load(DataKind kind, const void* from, int64_t at) {
   switch (kind) {
     case DataKind::f16: return static_cast<float>(static_cast<const Float16*>(from)[at]);
     case DataKind::bf16: return static_cast<float>(static_cast<const BFloat16*>(from)[at]);
+    case DataKind::f8e4m3: return static_cast<float>(static_cast<const Float8E4M3FN*>(from)[at]);
+    case DataKind::f8e5m2: return static_cast<float>(static_cast<const Float8E5M2*>(from)[at]);
+    case DataKind::i8: return static_cast<const int8_t*>(from)[at];
     default: return static_cast<const float*>(from)[at];
   }
 }
@@ -61,6 +76,7 @@ void store(DataKind kind, void* to, int64_t at, double value) {
   switch (kind) {
     case DataKind::f16: static_cast<Float16*>(to)[at] = Float16(narrow); break;
     case DataKind::bf16: static_cast<BFloat16*>(to)[at] = BFloat16(narrow); break;
+    case DataKind::i32: static_cast<int32_t*>(to)[at] = static_cast<int32_t>(value); break;
     default: static_cast<float*>(to)[at] = narrow;
   }
 }
@@ -90,10 +106,12 @@ struct Work {
   Layout a, b, d;
   const void *from_a, *from_b;
   void* to;
-  float alpha;
+  double alpha;
 
   DriverResult operator()() const {
     ++counts.products;
+    const double scale =
+        alpha * (desc.a_scale ? *desc.a_scale : 1) * (desc.b_scale ? *desc.b_scale : 1);
     const int64_t depth = desc.turn_a ? a.rows : a.columns;
     for (int64_t z = 0; z < d.batches; ++z)
       for (int64_t column = 0; column < d.columns; ++column)
@@ -107,7 +125,7 @@ struct Work {
             sum += rounded(desc.compute, load(a.kind, from_a, at_a)) *
                    rounded(desc.compute, load(b.kind, from_b, at_b));
           }
-          store(d.kind, to, z * d.step + column * d.leading + row, finish(desc, alpha * sum, row));
+          store(d.kind, to, z * d.step + column * d.leading + row, finish(desc, scale * sum, row));
         }
     return DriverResult::success;
   }
@@ -121,6 +139,41 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
   return rows == d.rows && columns == d.columns && depth == depth_b && a.batches == d.batches &&
          b.batches == d.batches && a.leading >= a.rows && b.leading >= b.rows &&
          d.leading >= d.rows;
+}
+
+bool is_turned_normal(const Desc& desc) { return desc.turn_a == 1 && desc.turn_b == 0; }
+
+/// Products of bytes: signed ones with whole sums, the depth innermost on both sides, sizes and
+/// distances of A, B and D in multiples of four, nothing behind them.
+bool knows_bytes(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
+  const auto fours = [](int64_t size) { return size % 4 == 0; };
+  return a.kind == DataKind::i8 && b.kind == DataKind::i8 && d.kind == DataKind::i32 &&
+         desc.scale_kind == DataKind::i32 && desc.epilogue == BlasEpilogue::none &&
+         is_turned_normal(desc) && fours(a.rows) && fours(a.columns) && fours(a.leading) &&
+         fours(b.leading) && fours(d.leading);
+}
+
+/// Products of 8-bit floats: not both e5m2, the depth innermost on both sides, rows of 16 bytes.
+bool knows_f8(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
+  const auto whole = [](int64_t size) { return size % 16 == 0; };
+  const bool wide = d.kind == DataKind::f32 || d.kind == DataKind::f16 || d.kind == DataKind::bf16;
+  return is_f8(a.kind) && is_f8(b.kind) && wide &&
+         !(a.kind == DataKind::f8e5m2 && b.kind == DataKind::f8e5m2) &&
+         desc.compute == BlasCompute::f32 && desc.scale_kind == DataKind::f32 &&
+         desc.epilogue == BlasEpilogue::none && is_turned_normal(desc) && whole(a.rows) &&
+         whole(a.columns) && whole(a.leading) && whole(b.leading);
+}
+
+/// Whether the library has an algorithm for these types and the way in which matrices lie.
+bool knows(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
+  if (desc.compute == BlasCompute::i32) return knows_bytes(desc, a, b, d);
+  if (is_f8(a.kind) || is_f8(b.kind)) return knows_f8(desc, a, b, d);
+  return a.kind == b.kind && a.kind == d.kind && a.kind != DataKind::i8 &&
+         desc.scale_kind == DataKind::f32;
+}
+
+bool is_multiple(const void* address, uint64_t of) {
+  return reinterpret_cast<uintptr_t>(address) % of == 0;
 }
 
 size_t bytes_of(const Layout& layout) {
@@ -142,6 +195,8 @@ BlasStatus set_desc(MatmulDesc handle, MatmulAttribute attribute, const void* va
     case MatmulAttribute::epilogue: return take(desc.epilogue);
     case MatmulAttribute::bias_pointer: return take(desc.bias);
     case MatmulAttribute::bias_type: return take(desc.bias_kind);
+    case MatmulAttribute::a_scale_pointer: return take(desc.a_scale);
+    case MatmulAttribute::b_scale_pointer: return take(desc.b_scale);
   }
   return BlasStatus::invalid_value;
 }
@@ -158,14 +213,30 @@ BlasStatus set_layout(MatrixLayout handle, LayoutAttribute attribute, const void
   return BlasStatus::success;
 }
 
-BlasStatus choose(BlasHandle, MatmulDesc desc, MatrixLayout a, MatrixLayout b, MatrixLayout,
-                  MatrixLayout d, MatmulPreference, int wanted, MatmulChoice* found, int* count) {
-  *count = 0;
-  if (wanted < 1 ||
-      !fits(*object<Desc>(desc), *object<Layout>(a), *object<Layout>(b), *object<Layout>(d)))
+BlasStatus set_preference(MatmulPreference handle, PreferenceAttribute attribute, const void* value,
+                          size_t bytes) {
+  if (attribute == PreferenceAttribute::most_workspace_bytes)
+    return bytes == sizeof(size_t) ? BlasStatus::success : BlasStatus::invalid_value;
+  auto& alignment = object<Preference>(handle)->alignment;
+  const auto place =
+      static_cast<size_t>(attribute) - static_cast<size_t>(PreferenceAttribute::alignment_a);
+  if (place >= std::size(alignment) || bytes != sizeof alignment[0])
     return BlasStatus::invalid_value;
-  if (empty) return BlasStatus::not_supported;
+  std::memcpy(&alignment[place], value, bytes);
+  return BlasStatus::success;
+}
+
+/// The algorithm relies on what the preference promises of the addresses.
+BlasStatus choose(BlasHandle, MatmulDesc desc, MatrixLayout a, MatrixLayout b, MatrixLayout,
+                  MatrixLayout d, MatmulPreference preference, int wanted, MatmulChoice* found,
+                  int* count) {
+  *count = 0;
+  const Desc& product = *object<Desc>(desc);
+  const Layout &of_a = *object<Layout>(a), &of_b = *object<Layout>(b), &of_d = *object<Layout>(d);
+  if (wanted < 1 || !fits(product, of_a, of_b, of_d)) return BlasStatus::invalid_value;
+  if (empty || !knows(product, of_a, of_b, of_d)) return BlasStatus::not_supported;
   *found = {};
+  std::copy_n(object<Preference>(preference)->alignment, 4, found->algorithm.data);
   found->workspace_bytes = 1024;
   *count = 1;
   return BlasStatus::success;
@@ -174,8 +245,12 @@ BlasStatus choose(BlasHandle, MatmulDesc desc, MatrixLayout a, MatrixLayout b, M
 BlasStatus multiply(BlasHandle, MatmulDesc desc, const void* alpha, const void* a,
                     MatrixLayout a_layout, const void* b, MatrixLayout b_layout, const void* beta,
                     const void*, MatrixLayout, void* d, MatrixLayout d_layout,
-                    const MatmulAlgorithm*, void* workspace, size_t workspace_bytes,
+                    const MatmulAlgorithm* algorithm, void* workspace, size_t workspace_bytes,
                     DriverStream stream) {
+  const auto number = [&](const void* from) -> double {
+    if (object<Desc>(desc)->scale_kind == DataKind::i32) return *static_cast<const int32_t*>(from);
+    return *static_cast<const float*>(from);
+  };
   Work work{*object<Desc>(desc),
             *object<Layout>(a_layout),
             *object<Layout>(b_layout),
@@ -183,8 +258,14 @@ BlasStatus multiply(BlasHandle, MatmulDesc desc, const void* alpha, const void* 
             a,
             b,
             d,
-            *static_cast<const float*>(alpha)};
-  if (*static_cast<const float*>(beta) != 0 || !fits(work.desc, work.a, work.b, work.d))
+            number(alpha)};
+  if (number(beta) != 0 || !fits(work.desc, work.a, work.b, work.d) ||
+      !knows(work.desc, work.a, work.b, work.d))
+    return BlasStatus::invalid_value;
+  if ((work.desc.a_scale || work.desc.b_scale) && !is_f8(work.a.kind))
+    return BlasStatus::invalid_value;
+  if (!is_multiple(a, algorithm->data[0]) || !is_multiple(b, algorithm->data[1]) ||
+      !is_multiple(d, algorithm->data[3]))
     return BlasStatus::invalid_value;
   StandIn& driver = StandIn::instance();
   const bool inside = driver.covers(a, bytes_of(work.a), "a product") &&
@@ -192,7 +273,13 @@ BlasStatus multiply(BlasHandle, MatmulDesc desc, const void* alpha, const void* 
                       driver.covers(d, bytes_of(work.d), "a product") &&
                       driver.covers(workspace, workspace_bytes, "a product's workspace");
   if (!inside) return BlasStatus::invalid_value;
-  driver.put(stream, {a, b}, d, work);
+  std::vector<const void*> reads{a, b};
+  for (const void* scale : {work.desc.a_scale, work.desc.b_scale}) {
+    if (!scale) continue;
+    if (!driver.covers(scale, sizeof(float), "a product's scale")) return BlasStatus::invalid_value;
+    reads.push_back(scale);
+  }
+  driver.put(stream, std::move(reads), d, work);
   return BlasStatus::success;
 }
 
@@ -209,9 +296,10 @@ Loaded<CublasLtApi> fake_cublaslt() {
   api.destroy = [](BlasHandle handle) { return drop<int>(handle); };
   api.get_version = [] { return size_t{0}; };
   api.get_status_name = [](BlasStatus) { return "a status of the tests"; };
-  api.desc_create = [](MatmulDesc* desc, BlasCompute compute, DataKind) {
+  api.desc_create = [](MatmulDesc* desc, BlasCompute compute, DataKind scale) {
     Desc made;
     made.compute = compute;
+    made.scale_kind = scale;
     return make(desc, made);
   };
   api.desc_destroy = [](MatmulDesc desc) { return drop<Desc>(desc); };
@@ -223,11 +311,11 @@ Loaded<CublasLtApi> fake_cublaslt() {
   };
   api.layout_destroy = [](MatrixLayout layout) { return drop<Layout>(layout); };
   api.layout_set = set_layout;
-  api.preference_create = [](MatmulPreference* preference) { return make(preference, 0); };
-  api.preference_destroy = [](MatmulPreference preference) { return drop<int>(preference); };
-  api.preference_set = [](MatmulPreference, PreferenceAttribute, const void*, size_t) {
-    return BlasStatus::success;
+  api.preference_create = [](MatmulPreference* preference) {
+    return make(preference, Preference{});
   };
+  api.preference_destroy = [](MatmulPreference preference) { return drop<Preference>(preference); };
+  api.preference_set = set_preference;
   api.heuristic = choose;
   api.matmul = multiply;
   return out;

@@ -8,22 +8,7 @@ namespace {
 
 constexpr int64_t kTile = 64, kCoreTile = 128;
 
-/// The kernel's Finish, byte for byte.
-struct Finish {
-  const void *a_zero = nullptr, *b_zero = nullptr;
-  const void *a_scale = nullptr, *b_scale = nullptr, *y_scale = nullptr, *y_zero = nullptr;
-  const void* bias = nullptr;
-  int32_t a_zero_step = 0, b_zero_step = 0, a_scale_step = 0, b_scale_step = 0;
-  int32_t bias_row_step = 0, bias_column_step = 0;
-  float alpha = 1;
-  int32_t least = 0, most = 0;
-};
-static_assert(sizeof(Finish) == 7 * 8 + 9 * 4 + 4);
-
-const char* byte_name(DType dtype) {
-  if (dtype == DType::i8) return "int8";
-  return dtype == DType::u8 ? "uint8" : nullptr;
-}
+static_assert(sizeof(ByteFinish) == 8 * 8 + 9 * 4 + 4);
 
 /// What a kernel stores: its STORE and the results' type in its text; null: it has no such kernel.
 struct Store {
@@ -46,7 +31,8 @@ struct Prepared {
 
 class BoundBytes : public BoundKernel {
  public:
-  BoundBytes(std::shared_ptr<const Prepared> made, const ProductCall& call, const Finish& finish)
+  BoundBytes(std::shared_ptr<const Prepared> made, const ProductCall& call,
+             const ByteFinish& finish)
       : made_(std::move(made)), problem_(call.problem), finish_(finish) {
     const ProductProblem& p = problem_;
     cores_ = made_->cores.handle && p.rows > kTile / 2 && p.columns > kTile / 2;
@@ -56,17 +42,7 @@ class BoundBytes : public BoundKernel {
 
   Fault run(const Arguments& arguments) noexcept override {
     if (blocks_ == 0) return {};
-    const auto in = [&](int i) -> const void* {
-      return i < 0 ? nullptr : arguments.in[static_cast<size_t>(i)];
-    };
-    const ByteOperands& with = made_->with;
-    finish_.a_zero = in(with.a_zero);
-    finish_.b_zero = in(with.b_zero);
-    finish_.a_scale = in(with.a_scale);
-    finish_.b_scale = in(with.b_scale);
-    finish_.y_scale = in(with.y_scale);
-    finish_.y_zero = in(with.y_zero);
-    finish_.bias = in(with.bias);
+    finish_.point_to(made_->with, arguments);
     const void *a = arguments.in[made_->form.a], *b = arguments.in[made_->form.b];
     problem_.packs = packs(a, b);
     cuda::Grid grid;
@@ -94,7 +70,7 @@ class BoundBytes : public BoundKernel {
 
   std::shared_ptr<const Prepared> made_;
   ProductProblem problem_;
-  Finish finish_;
+  ByteFinish finish_;
   bool cores_ = false;
   int64_t blocks_ = 0;
 };
@@ -113,31 +89,10 @@ class ByteKernel : public Kernel {
         kMostBlocks)
       return nullptr;
     const bool matrices = made_->form.mode == ProductMode::matrices;
-    const int64_t rows = matrices ? p.rows : int64_t{p.rows} * p.group, columns = p.columns;
-    Finish finish;
-    bool fits = true;
-    const auto step = [&](int input, int64_t lines) -> int32_t {
-      if (input < 0) return 0;
-      const int64_t count = sizes.in[static_cast<size_t>(input)].elements();
-      fits = fits && (count == 1 || count == lines);
-      return count == 1 ? 0 : 1;
-    };
-    const ByteOperands& with = made_->with;
-    finish.a_zero_step = step(with.a_zero, rows);
-    finish.a_scale_step = step(with.a_scale, rows);
-    // A convolution's input has one scale and zero point.
-    finish.b_zero_step = step(with.b_zero, matrices ? columns : 1);
-    finish.b_scale_step = step(with.b_scale, matrices ? columns : 1);
-    if (matrices)
-      finish.bias_column_step = step(with.bias, columns);
-    else
-      finish.bias_row_step = step(with.bias, rows);
-    for (const int one : {with.y_scale, with.y_zero}) step(one, 1);
-    if (!fits) return nullptr;
-    finish.alpha = with.alpha;
-    finish.least = made_->out == DType::i8 ? -128 : 0;
-    finish.most = made_->out == DType::i8 ? 127 : 255;
-    return std::make_unique<BoundBytes>(made_, *call, finish);
+    const int64_t rows = matrices ? p.rows : int64_t{p.rows} * p.group;
+    const auto finish = byte_finish(made_->with, sizes, matrices, rows, p.columns, made_->out);
+    if (!finish) return nullptr;
+    return std::make_unique<BoundBytes>(made_, *call, *finish);
   }
   std::string detail() const override {
     return made_->cores.handle ? "int8 on tensor cores, sums in int32" : "int8, sums in int32";
@@ -148,6 +103,62 @@ class ByteKernel : public Kernel {
 };
 
 }  // namespace
+
+void ByteFinish::point_to(const ByteOperands& with, const Arguments& arguments) noexcept {
+  const auto in = [&](int i) -> const void* {
+    return i < 0 ? nullptr : arguments.in[static_cast<size_t>(i)];
+  };
+  a_zero = in(with.a_zero);
+  b_zero = in(with.b_zero);
+  a_scale = in(with.a_scale);
+  b_scale = in(with.b_scale);
+  y_scale = in(with.y_scale);
+  y_zero = in(with.y_zero);
+  bias = in(with.bias);
+  added = in(with.added);
+}
+
+std::optional<ByteFinish> byte_finish(const ByteOperands& with, const Sizes& sizes, bool matrices,
+                                      int64_t rows, int64_t columns, DType out) {
+  ByteFinish finish;
+  bool fits = true;
+  const auto step = [&](int input, int64_t lines) -> int32_t {
+    if (input < 0) return 0;
+    const int64_t count = sizes.in[static_cast<size_t>(input)].elements();
+    fits = fits && (count == 1 || count == lines);
+    return count == 1 ? 0 : 1;
+  };
+  finish.a_zero_step = step(with.a_zero, rows);
+  finish.a_scale_step = step(with.a_scale, rows);
+  // A convolution's input has one scale and zero point.
+  finish.b_zero_step = step(with.b_zero, matrices ? columns : 1);
+  finish.b_scale_step = step(with.b_scale, matrices ? columns : 1);
+  if (matrices)
+    finish.bias_column_step = step(with.bias, columns);
+  else
+    finish.bias_row_step = step(with.bias, rows);
+  for (const int one : {with.y_scale, with.y_zero}) step(one, 1);
+  if (with.added >= 0)
+    fits = fits && sizes.in[static_cast<size_t>(with.added)].elements() == columns;
+  if (!fits) return std::nullopt;
+  finish.alpha = with.alpha;
+  finish.least = out == DType::i8 ? -128 : 0;
+  finish.most = out == DType::i8 ? 127 : 255;
+  return finish;
+}
+
+const char* byte_name(DType dtype) {
+  if (dtype == DType::i8) return "int8";
+  return dtype == DType::u8 ? "uint8" : nullptr;
+}
+
+std::vector<std::string> byte_options(const KernelQuery& query, const ProductForm& form,
+                                      const ByteOperands& with) {
+  const Store store = store_of(query, with);
+  return {std::string("-DA_TYPE=") + byte_name(query.in_dtype(form.a)),
+          std::string("-DB_TYPE=") + byte_name(query.in_dtype(form.b)),
+          std::string("-DY_TYPE=") + store.type, "-DSTORE=" + std::to_string(store.number)};
+}
 
 Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const ByteOperands& with) {
   for (const size_t i : {form.a, form.b}) {
@@ -160,8 +171,8 @@ Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const B
     return input < 0 || query.in_dtype(static_cast<size_t>(input)) == dtype;
   };
   if (!is(with.a_scale, DType::f32) || !is(with.b_scale, DType::f32) ||
-      !is(with.y_scale, DType::f32))
-    return no("scales of another element type than f32");
+      !is(with.y_scale, DType::f32) || !is(with.added, DType::f32))
+    return no("scales or a bias of another element type than f32");
   if (!is(with.a_zero, query.in_dtype(form.a)) || !is(with.b_zero, query.in_dtype(form.b)) ||
       !is(with.y_zero, query.out_dtype()) || !is(with.bias, DType::i32))
     return no("a zero point or bias of another element type");
@@ -174,12 +185,8 @@ std::unique_ptr<Kernel> prepare_bytes(const KernelQuery& query, const ProductFor
   made->form = form;
   made->with = with;
   made->out = query.out_dtype();
-  const Store store = store_of(query, with);
-  std::vector<std::string> options = {std::string("-DA_TYPE=") + byte_name(query.in_dtype(form.a)),
-                                      std::string("-DB_TYPE=") + byte_name(query.in_dtype(form.b)),
-                                      std::string("-DY_TYPE=") + store.type,
-                                      "-DMODE=" + std::to_string(static_cast<int>(form.mode)),
-                                      "-DSTORE=" + std::to_string(store.number)};
+  std::vector<std::string> options = byte_options(query, form, with);
+  options.push_back("-DMODE=" + std::to_string(static_cast<int>(form.mode)));
   const bool cores = cuda::device_of(query).info().arch >= 80;
   if (cores) options.emplace_back("-DCORES");
   made->program = cuda::program_of(query, "byte_product.cu", std::move(options));

@@ -8,56 +8,16 @@
 // byte_cores (CORES): blocks of 128 x 128 results in eight warps of 64 x 32 by the matrix
 // instruction. Both bound by arithmetic for large sizes, by memory for few rows.
 //
-// STORE says what is kept: 0 the sums (int32), 1 codes (round(sum * scales) + zero, saturated),
-// 2 floats (sum * scales).
+// STORE is explained in bytes.cuh.
 //
 // Compiled with: -DA_TYPE=uint8 -DB_TYPE=int8 -DY_TYPE=int32 -DMODE=0 -DSTORE=0
 // Compiled with: -DA_TYPE=uint8 -DB_TYPE=uint8 -DY_TYPE=uint8 -DMODE=0 -DSTORE=1
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=uint8 -DY_TYPE=uint8 -DMODE=1 -DSTORE=1
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=int8 -DY_TYPE=float -DMODE=0 -DSTORE=2 -DCORES -DNEEDS=80
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=uint8 -DY_TYPE=int8 -DMODE=1 -DSTORE=1 -DCORES -DNEEDS=80
+#include "bytes.cuh"
 #include "mma.cuh"
 #include "product.cuh"
-
-/// What the sums become. Steps are 0 or 1: one value for all, or one for each row of A and column
-/// of B. Zero points and the bias may be null.
-struct Finish {
-  const A_TYPE* a_zero;
-  const B_TYPE* b_zero;
-  const float* a_scale;
-  const float* b_scale;
-  const float* y_scale;
-  const Y_TYPE* y_zero;
-  const int32* bias;
-  int32 a_zero_step, b_zero_step, a_scale_step, b_scale_step, bias_row_step, bias_column_step;
-  float alpha;
-  int32 least, most;  // of the codes
-};
-
-/// The sum with its zero points: row and column count within the whole result.
-__device__ __forceinline__ int32 centered(const Problem& p, const Finish& f, int32 sum, int32 of_a,
-                                          int32 of_b, int32 row, int32 column) {
-  const int32 a0 = f.a_zero ? f.a_zero[row * f.a_zero_step] : 0;
-  const int32 b0 = f.b_zero ? f.b_zero[column * f.b_zero_step] : 0;
-  return sum - b0 * of_a - a0 * of_b + p.depth * a0 * b0;
-}
-
-__device__ __forceinline__ Y_TYPE finished(const Finish& f, int32 sum, int32 row, int32 column) {
-#if STORE == 0
-  return sum;
-#else
-  if (f.bias) sum += f.bias[row * f.bias_row_step + column * f.bias_column_step];
-  const float scale = f.a_scale[row * f.a_scale_step] * f.b_scale[column * f.b_scale_step] * f.alpha;
-#if STORE == 2
-  return static_cast<float>(sum) * scale;
-#else
-  const float value = rintf(static_cast<float>(sum) * (scale / *f.y_scale));
-  const float code = value + static_cast<float>(f.y_zero ? *f.y_zero : 0);
-  return static_cast<Y_TYPE>(fminf(fmaxf(code, static_cast<float>(f.least)),
-                                   static_cast<float>(f.most)));
-#endif
-#endif
-}
 
 /// Four bytes of A's row from k on; they lie side by side but in turned matrices.
 __device__ __forceinline__ uint32 word_of_a(const Problem& p, const A_TYPE* a, int32 row, int32 k) {
@@ -95,28 +55,6 @@ __device__ __forceinline__ uint32 word_of_b(const Problem& p, const B_TYPE* b, i
   return word;
 }
 
-/// total + the product of four bytes each.
-template <typename A, typename B>
-__device__ __forceinline__ int32 dot(uint32 a, uint32 b, int32 total) {
-#if !defined(DAIS_EMULATED) && __CUDA_ARCH__ >= 610
-  constexpr bool left = A(-1) < A(0), right = B(-1) < B(0);  // whether they have signs
-  if (left && right)
-    asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(total) : "r"(a), "r"(b));
-  else if (left)
-    asm("dp4a.s32.u32 %0, %1, %2, %0;" : "+r"(total) : "r"(a), "r"(b));
-  else if (right)
-    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(total) : "r"(a), "r"(b));
-  else
-    asm("dp4a.u32.u32 %0, %1, %2, %0;" : "+r"(total) : "r"(a), "r"(b));
-#else
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    total += int32(static_cast<A>(a >> (8 * i))) * int32(static_cast<B>(b >> (8 * i)));
-#endif
-  return total;
-}
-
-constexpr uint32 kOnes = 0x01010101u;
 constexpr int kThreads = 256;
 
 /// The first tile's row and column of a block, and the batch entry.
@@ -188,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks)
       const int32 row = tile.row + down + i, column = tile.column + across + j;
       if (row >= p.rows || column >= p.columns) continue;
       const int32 at = whole_row(p, tile.z, row);
-      const int32 sum = centered(p, f, sums[i][j], of_a[i], of_b[j], at, column);
+      const int32 sum = centered(p.depth, f, sums[i][j], of_a[i], of_b[j], at, column);
       y[(tile.z * p.rows + row) * p.columns + column] = finished(f, sum, at, column);
     }
 }
@@ -255,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(256)
         if (row >= p.rows || column >= p.columns) continue;
         const int32 at = whole_row(p, tile.z, row);
         const int32 sum =
-            centered(p, f, sums[i][j][part], of_a[i][part], of_b[j][part], at, column);
+            centered(p.depth, f, sums[i][j][part], of_a[i][part], of_b[j][part], at, column);
         y[(tile.z * p.rows + row) * p.columns + column] = finished(f, sum, at, column);
       }
 }

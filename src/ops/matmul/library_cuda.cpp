@@ -5,6 +5,7 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/fused/fused.h"
+#include "ops/matmul/blas_cuda.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/matmul_cuda.h"
 #include "ops/matmul/product_cuda.h"
@@ -13,10 +14,6 @@ namespace dais {
 namespace {
 
 using cuda::BlasEpilogue;
-using cuda::BlasStatus;
-
-constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-constexpr uint32_t kAlignment = 64;  ///< of the arena's offsets
 
 std::optional<cuda::DataKind> kind_of(DType dtype) {
   switch (dtype) {
@@ -90,33 +87,13 @@ std::optional<Plain> plain_of(const Node& node) {
   return out;
 }
 
-BlasEpilogue with_bias(BlasEpilogue epilogue) {
-  return static_cast<BlasEpilogue>((static_cast<uint32_t>(epilogue) & ~uint32_t{1}) |
-                                   static_cast<uint32_t>(BlasEpilogue::bias));
-}
-
 struct Made {
   std::shared_ptr<cuda::Device> device;
-  cuda::BlasHandle handle = nullptr;
   Plain plain;
   cuda::DataKind kind = cuda::DataKind::f32;
   MatmulPrecision precision = MatmulPrecision::highest;  ///< of f32
   ProductSource a, b, bias;
   std::unique_ptr<Kernel> own;  ///< for sizes that the library refuses
-};
-
-/// The library's descriptions of one product, released with this.
-struct Described {
-  const cuda::CublasLtApi& api;
-  cuda::MatmulDesc desc = nullptr;
-  cuda::MatrixLayout a = nullptr, b = nullptr, d = nullptr;
-  explicit Described(const cuda::CublasLtApi& table) : api(table) {}
-  Described(const Described&) = delete;
-  ~Described() {
-    if (desc) api.desc_destroy(desc);
-    for (const auto layout : {a, b, d})
-      if (layout) api.layout_destroy(layout);
-  }
 };
 
 cuda::BlasCompute compute_of(MatmulPrecision precision) {
@@ -129,44 +106,23 @@ cuda::BlasCompute compute_of(MatmulPrecision precision) {
 
 class BoundLibrary : public BoundKernel {
  public:
-  BoundLibrary(std::shared_ptr<const Made> made, std::unique_ptr<Described> described,
-               const cuda::MatmulChoice& choice)
-      : made_(std::move(made)), described_(std::move(described)), choice_(choice) {}
-  size_t scratch_bytes() const override { return choice_.workspace_bytes; }
+  BoundLibrary(std::shared_ptr<const Made> made, std::unique_ptr<BlasCall> call)
+      : made_(std::move(made)), call_(std::move(call)) {}
+  size_t scratch_bytes() const override { return call_->workspace_bytes(); }
 
   Fault run(const Arguments& arguments) noexcept override {
-    const cuda::CublasLtApi& api = described_->api;
-    auto& queue = *static_cast<cuda::CudaQueue*>(arguments.queue);
-    BlasStatus status = BlasStatus::success;
-    if (made_->plain.bias) {
-      const void* bias = made_->bias.address(arguments);
-      status =
-          api.desc_set(described_->desc, cuda::MatmulAttribute::bias_pointer, &bias, sizeof bias);
-    }
-    const float beta = 0;
-    if (status == BlasStatus::success)
-      status = api.matmul(made_->handle, described_->desc, &made_->plain.alpha,
-                          made_->b.address(arguments), described_->b, made_->a.address(arguments),
-                          described_->a, &beta, arguments.out[0], described_->d, arguments.out[0],
-                          described_->d, &choice_.algorithm, arguments.scratch,
-                          choice_.workspace_bytes, queue.stream());
-    if (status != BlasStatus::success) queue.fail(failure(api, status));
+    call_->run(*static_cast<cuda::CudaQueue*>(arguments.queue),
+               {.a = made_->b.address(arguments),
+                .b = made_->a.address(arguments),
+                .d = arguments.out[0],
+                .bias = made_->plain.bias ? made_->bias.address(arguments) : nullptr,
+                .workspace = arguments.scratch});
     return {};
   }
 
  private:
-  static std::exception_ptr failure(const cuda::CublasLtApi& api, BlasStatus status) noexcept try {
-    const bool lost = status == BlasStatus::execution_failed;
-    return std::make_exception_ptr(Error(lost ? Code::unavailable : Code::internal,
-                                         std::string("cuBLASLt: ") + api.get_status_name(status),
-                                         "GPU"));
-  } catch (...) {
-    return std::current_exception();
-  }
-
   std::shared_ptr<const Made> made_;
-  std::unique_ptr<Described> described_;
-  cuda::MatmulChoice choice_;
+  std::unique_ptr<BlasCall> call_;
 };
 
 class LibraryKernel : public Kernel {
@@ -176,73 +132,36 @@ class LibraryKernel : public Kernel {
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
     const Shape &a = made_->a.shape(sizes), &b = made_->b.shape(sizes);
     if (sizes.out[0].elements() == 0 || a.elements() == 0) return made_->own->bind(sizes);
-    auto described = describe(a, b);
-    cuda::MatmulChoice choice{};
-    if (!described || !choose(*described, choice)) return made_->own->bind(sizes);
-    return std::make_unique<BoundLibrary>(made_, std::move(described), choice);
+    auto call = BlasCall::find(*made_->device, problem(a, b));
+    if (!call) return made_->own->bind(sizes);
+    return std::make_unique<BoundLibrary>(made_, std::move(call));
   }
   std::string detail() const override { return cuda::precision_text(made_->precision); }
 
  private:
   /// Rows of all batches are one matrix when B is one; else the batches step together.
-  std::unique_ptr<Described> describe(const Shape& a, const Shape& b) const {
-    const cuda::CublasLtApi& api = made_->device->tables().cublaslt.api;
-    auto out = std::make_unique<Described>(api);
+  BlasProblem problem(const Shape& a, const Shape& b) const {
     const Plain& plain = made_->plain;
     const size_t ra = a.rank(), rb = b.rank();
     const bool one = rb == 2;
     const int64_t depth = plain.trans_a ? a[ra - 2] : a[ra - 1];
     const int64_t columns = plain.trans_b ? b[rb - 2] : b[rb - 1];
     int64_t rows = plain.trans_a ? a[ra - 1] : a[ra - 2];
-    const int64_t batches = one ? 1 : b.elements(0, rb - 2);
     if (one) rows = a.elements() / depth;
-    bool fine = api.desc_create(&out->desc, compute_of(made_->precision), cuda::DataKind::f32) ==
-                BlasStatus::success;
-    const auto layout = [&](cuda::MatrixLayout& to, int64_t across, int64_t down, bool turned) {
-      // A row-major matrix of `down` x `across` is column-major turned.
-      const int64_t first = turned ? down : across, second = turned ? across : down;
-      fine = fine && api.layout_create(&to, made_->kind, static_cast<uint64_t>(first),
-                                       static_cast<uint64_t>(second), first) == BlasStatus::success;
-      const auto count = static_cast<int32_t>(batches);
-      const int64_t step = across * down;
-      if (batches > 1)
-        fine = fine &&
-               api.layout_set(to, cuda::LayoutAttribute::batch_count, &count, sizeof count) ==
-                   BlasStatus::success &&
-               api.layout_set(to, cuda::LayoutAttribute::batch_stride, &step, sizeof step) ==
-                   BlasStatus::success;
+    // A row-major matrix of `down` x `across` is column-major turned.
+    const auto matrix = [&](int64_t across, int64_t down, bool turned) {
+      return BlasMatrix{made_->kind, turned ? down : across, turned ? across : down};
     };
-    layout(out->a, depth, rows, plain.trans_a);
-    layout(out->b, columns, depth, plain.trans_b);
-    layout(out->d, columns, rows, false);
-    const int32_t turn_first = plain.trans_b, turn_second = plain.trans_a;
-    const auto set = [&](cuda::MatmulAttribute attribute, const auto& value) {
-      fine =
-          fine && api.desc_set(out->desc, attribute, &value, sizeof value) == BlasStatus::success;
-    };
-    set(cuda::MatmulAttribute::transpose_a, turn_first);
-    set(cuda::MatmulAttribute::transpose_b, turn_second);
-    set(cuda::MatmulAttribute::epilogue, plain.bias ? with_bias(plain.epilogue) : plain.epilogue);
-    if (plain.bias) set(cuda::MatmulAttribute::bias_type, made_->kind);
-    return fine ? std::move(out) : nullptr;
-  }
-
-  bool choose(const Described& described, cuda::MatmulChoice& choice) const {
-    const cuda::CublasLtApi& api = described.api;
-    cuda::MatmulPreference preference = nullptr;
-    if (api.preference_create(&preference) != BlasStatus::success) return false;
-    const size_t most = kWorkspaceBytes;
-    int found = 0;
-    api.preference_set(preference, cuda::PreferenceAttribute::most_workspace_bytes, &most,
-                       sizeof most);
-    using enum cuda::PreferenceAttribute;
-    for (const auto attribute : {alignment_a, alignment_b, alignment_c, alignment_d})
-      api.preference_set(preference, attribute, &kAlignment, sizeof kAlignment);
-    const BlasStatus status =
-        api.heuristic(made_->handle, described.desc, described.b, described.a, described.d,
-                      described.d, preference, 1, &choice, &found);
-    api.preference_destroy(preference);
-    return status == BlasStatus::success && found > 0 && choice.state == BlasStatus::success;
+    return {.compute = compute_of(made_->precision),
+            .a = matrix(columns, depth, plain.trans_b),
+            .b = matrix(depth, rows, plain.trans_a),
+            .d = matrix(columns, rows, false),
+            .turn_a = plain.trans_b,
+            .turn_b = plain.trans_a,
+            .batches = one ? 1 : b.elements(0, rb - 2),
+            .alpha = plain.alpha,
+            .epilogue = plain.epilogue,
+            .bias = plain.bias != nullptr};
   }
 
   std::shared_ptr<const Made> made_;
@@ -271,8 +190,7 @@ std::unique_ptr<Kernel> prepare_library_product(const KernelQuery& query) {
   cuda::Device& device = cuda::device_of(query);
   made->own = prepare_matmul_cuda(query);
   made->device = device.shared_from_this();
-  made->handle = device.cublaslt();
-  if (!made->handle) return std::move(made->own);
+  if (!device.cublaslt()) return std::move(made->own);
   const Node& product = product_of(query.node);
   made->plain = *plain_of(query.node);
   made->kind = *kind_of(product.outs[0]->type.dtype);

@@ -1,7 +1,7 @@
 #include "ops/matmul/matmul_cuda.h"
 
 #include "ops/fused/fused.h"
-#include "ops/matmul/byte_cuda.h"
+#include "ops/matmul/byte_library_cuda.h"
 #include "ops/matmul/library_cuda.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/nbits_cuda.h"
@@ -99,6 +99,8 @@ ProductForm form_of(const Node& product) {
 ByteOperands bytes_of(const Node& node) {
   const auto given = [&](int i) { return node.has(static_cast<size_t>(i)) ? i : -1; };
   if (node.as<MatMulInteger>()) return {.a_zero = given(2), .b_zero = given(3)};
+  if (node.as<MatMulIntegerToFloat>())
+    return {.a_zero = given(4), .b_zero = given(5), .a_scale = 2, .b_scale = 3, .added = given(6)};
   ByteOperands out{.a_zero = 2, .b_zero = 5, .a_scale = 1, .b_scale = 4};
   if (const auto* gemm = node.as<QGemm>()) {
     out.bias = given(6);
@@ -118,6 +120,21 @@ Verdict accepts_byte_matmul(const KernelQuery& query) {
 
 std::unique_ptr<Kernel> prepare_byte_matmul(const KernelQuery& query) {
   return prepare_bytes(query, form_of(query.node), bytes_of(query.node));
+}
+
+bool turned(const Node& node, bool QGemm::*side) {
+  const auto* gemm = node.as<QGemm>();
+  return gemm && gemm->*side;
+}
+
+Verdict accepts_library_byte_matmul(const KernelQuery& query) {
+  if (turned(query.node, &QGemm::trans_a)) return no("A lies turned");
+  return accepts_library_bytes(query, form_of(query.node), bytes_of(query.node));
+}
+
+std::unique_ptr<Kernel> prepare_library_byte_matmul(const KernelQuery& query) {
+  return prepare_library_bytes(query, form_of(query.node), bytes_of(query.node),
+                               turned(query.node, &QGemm::trans_b));
 }
 
 }  // namespace
@@ -150,11 +167,18 @@ void register_matmul_cuda(Kernels& kernels) {
                  .accepts = accepts_matmul_cuda,
                  .prepare = prepare_matmul_cuda});
   }
-  for (const Op* op : {&MatMulInteger::op, &QLinearMatMul::op, &QGemm::op})
+  for (const Op* op :
+       {&MatMulInteger::op, &MatMulIntegerToFloat::op, &QLinearMatMul::op, &QGemm::op}) {
+    kernels.add({.name = "bytes/cublaslt",
+                 .op = op,
+                 .accepts = accepts_library_byte_matmul,
+                 .prepare = prepare_library_byte_matmul,
+                 .priority = 1});
     kernels.add({.name = "bytes/cuda",
                  .op = op,
                  .accepts = accepts_byte_matmul,
                  .prepare = prepare_byte_matmul});
+  }
   register_nbits_cuda(kernels);
 }
 

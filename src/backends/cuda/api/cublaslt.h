@@ -36,9 +36,11 @@ enum class BlasCompute : int { f32 = 68, f32_fast_bf16 = 75, f32_fast_tf32 = 77,
 enum class MatmulAttribute : int {
   transpose_a = 3,  ///< int32_t 0 or 1
   transpose_b = 4,
-  epilogue = 7,      ///< BlasEpilogue
-  bias_pointer = 8,  ///< a device address; one value for each row of D
-  bias_type = 26,    ///< DataKind
+  epilogue = 7,          ///< BlasEpilogue
+  bias_pointer = 8,      ///< a device address; one value for each row of D
+  a_scale_pointer = 17,  ///< a device address: a float by which A of an 8-bit float type counts
+  b_scale_pointer = 18,
+  bias_type = 26,  ///< DataKind
 };
 
 enum class BlasEpilogue : uint32_t {
@@ -105,7 +107,7 @@ struct CublasLtApi {
   BlasStatus (*heuristic)(BlasHandle handle, MatmulDesc desc, MatrixLayout a, MatrixLayout b,
                           MatrixLayout c, MatrixLayout d, MatmulPreference preference, int wanted,
                           MatmulChoice* found, int* count);
-  /// d = epilogue(alpha * a * b + beta * c); alpha and beta are host addresses of floats.
+  /// d = epilogue(alpha * a * b + beta * c); alpha and beta are host addresses of the scale type.
   BlasStatus (*matmul)(BlasHandle handle, MatmulDesc desc, const void* alpha, const void* a,
                        MatrixLayout a_layout, const void* b, MatrixLayout b_layout,
                        const void* beta, const void* c, MatrixLayout c_layout, void* d,

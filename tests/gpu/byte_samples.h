@@ -1,0 +1,24 @@
+#pragma once
+
+#include "runtime/row_test.h"
+
+namespace dais {
+
+/// Bytes of the whole range that look random but are always the same.
+template <typename T>
+Tensor bytes(const Shape& shape, uint64_t seed = 1) {
+  const Tensor values = sample<float>(shape, 1, seed);
+  constexpr bool with_sign = std::is_same_v<T, int8_t>;
+  Tensor out(with_sign ? DType::i8 : DType::u8, shape);
+  for (int64_t i = 0; i < shape.elements(); ++i)
+    out.data<T>()[static_cast<size_t>(i)] =
+        static_cast<T>(values.to_double(i) * 127 + (with_sign ? 0 : 127));
+  return out;
+}
+inline Tensor one_float(float value) { return Tensor::of<float>({}, {value}); }
+template <typename T>
+Tensor one(T value) {
+  return Tensor::of<T>({}, {value});
+}
+
+}  // namespace dais
