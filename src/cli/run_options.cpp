@@ -25,8 +25,8 @@ void add_device_option(CLI::App& command, std::string& device) {
 void add_precision_option(CLI::App& command, std::string& precision) {
   command
       .add_option("--matmul-precision", precision,
-                  "Products of f32 on a GPU: highest (f32), high (TF32) or medium (bf16), by its "
-                  "libraries")
+                  "Products of f32 on a GPU: highest (f32), high (TF32) or medium (bf16, where its "
+                  "libraries do them)")
       ->capture_default_str();
 }
 

@@ -45,7 +45,7 @@ TEST(GeneratedKernels, ProductsCompile) {
         ASSERT_EQ(epilogue.reason, "");
         std::string all = epilogue.text + "#define MODE " + std::to_string(mode) + "\n";
         all += text("product.cu");
-        const bool cores = dtype == DType::f16 || (dtype == DType::bf16 && arch >= 80);
+        const bool cores = dtype == DType::f16 || (dtype != DType::f64 && arch >= 80);
         if (cores) all += text("product_cores.cu");
         EXPECT_NO_THROW(compiled_image(*compiler(), arch, {"product.cu", all}))
             << dtype_name(dtype) << " sm_" << arch << " mode " << mode;

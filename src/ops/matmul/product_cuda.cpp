@@ -23,6 +23,7 @@ struct Prepared {
   ProductSource a, b;
   std::vector<ProductSource> operands;
   std::string program_detail;  ///< what sums are held in
+  bool rounds = false;         ///< cores: elements are rounded to TF32
 };
 
 /// Whether an operand of the epilogue is linear in batch, row and column of the result.
@@ -135,6 +136,9 @@ class ProductKernel : public Kernel {
     return std::make_unique<BoundProduct>(made_, *call, steps);
   }
   std::string detail() const override {
+    if (made_->rounds)
+      return "more than 32 rows and columns: 128 x 128 tiles on tensor cores, " +
+             cuda::precision_text(MatmulPrecision::high);
     if (made_->cores.handle) return "128 x 128 tiles on tensor cores, sums in float";
     return "64 x 64 tiles, sums in " + made_->program_detail;
   }
@@ -220,7 +224,10 @@ std::unique_ptr<Kernel> prepare_product(const KernelQuery& query, const ProductF
   const std::string mode = std::to_string(static_cast<int>(form.mode));
   const int arch = cuda::device_of(query).info().arch;
   const DType dtype = product.outs[0]->type.dtype;
-  const bool cores = (dtype == DType::f16 && arch >= 75) || (dtype == DType::bf16 && arch >= 80);
+  made->rounds =
+      dtype == DType::f32 && arch >= 80 && cuda::precision_of(query) != MatmulPrecision::highest;
+  const bool cores =
+      (dtype == DType::f16 && arch >= 75) || (dtype == DType::bf16 && arch >= 80) || made->rounds;
   std::string text = made->epilogue.text + "#define MODE " + mode + "\n";
   text += cuda::text("product.cu");
   if (cores) text += cuda::text("product_cores.cu");

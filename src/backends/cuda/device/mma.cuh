@@ -13,7 +13,6 @@
 #ifdef DAIS_EMULATED
 namespace dais_emulation {
 
-template <typename T>
 struct MmaLane {
   uint32 a[4], b[2];
   float d[4];
@@ -28,20 +27,20 @@ template <typename T>
 DAIS_UNSEEN void mma(void* const* lanes, unsigned) {
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 8; ++column) {
-      auto& owner = *static_cast<MmaLane<T>*>(lanes[row % 8 * 4 + column / 2]);
+      auto& owner = *static_cast<MmaLane*>(lanes[row % 8 * 4 + column / 2]);
       float& total = owner.d[row / 8 * 2 + column % 2];
       for (int k = 0; k < 16; ++k) {
-        const auto& a = *static_cast<MmaLane<T>*>(lanes[row % 8 * 4 + k % 8 / 2]);
-        const auto& b = *static_cast<MmaLane<T>*>(lanes[column * 4 + k % 8 / 2]);
+        const auto& a = *static_cast<MmaLane*>(lanes[row % 8 * 4 + k % 8 / 2]);
+        const auto& b = *static_cast<MmaLane*>(lanes[column * 4 + k % 8 / 2]);
         total += mma_half<T>(a.a[row / 8 + k / 8 * 2], k % 2) * mma_half<T>(b.b[k / 8], k % 2);
       }
     }
 }
 
-template <typename T>
-DAIS_UNSEEN void mma_step(float* d, const uint32* a, const uint32* b) {
-  MmaLane<T> mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {d[0], d[1], d[2], d[3]}};
-  hooks->warp(0xffffffffu, &mine, mma<T>, false, {__builtin_FILE(), __builtin_LINE()});
+template <typename Body>
+DAIS_UNSEEN void mma_step(float* d, const uint32* a, const uint32* b, Body body) {
+  MmaLane mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}, {d[0], d[1], d[2], d[3]}};
+  hooks->warp(0xffffffffu, &mine, body, false, {__builtin_FILE(), __builtin_LINE()});
   for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
 }
 
@@ -57,7 +56,7 @@ __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint32 (&a)[4],
 template <typename T>
 __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint32 (&a)[4],
                                             const uint32 (&b)[2]) {
-  dais_emulation::mma_step<T>(d, a, b);
+  dais_emulation::mma_step(d, a, b, dais_emulation::mma<T>);
 }
 #else
 template <>
@@ -93,6 +92,73 @@ __device__ __forceinline__ void mma_16x8x16<bf16>(float (&d)[4], const uint32 (&
 #endif
 }
 #endif
+
+// The same of floats rounded to TF32: A 16 by 8, B 8 by 8, D 16 by 8 in float, one element to a
+// register, whose low 13 bits do not count:
+//   A: a[0] (g, t), a[1] (g + 8, t), a[2] (g, t + 4), a[3] (g + 8, t + 4)
+//   B: b[0] (t, g), b[1] (t + 4, g)
+// Needs compute capability 8.0.
+
+/// The nearest number of 10 bits of mantissa, the greater one of two; NaN stays NaN.
+__device__ __forceinline__ uint32 to_tf32(float x) {
+#if !defined(DAIS_EMULATED) && __CUDA_ARCH__ >= 800
+  uint32 bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bits;
+#else
+  const uint32 bits = __float_as_uint(x);
+  if ((bits & 0x7f800000u) == 0x7f800000u)
+    return (bits & 0x7fffffu) ? 0x7fffffffu : bits;
+  return (bits + 0x1000u) & 0xffffe000u;
+#endif
+}
+
+#ifdef DAIS_EMULATED
+namespace dais_emulation {
+
+DAIS_UNSEEN inline void mma_of_tf32(void* const* lanes, unsigned) {
+  const auto number = [](uint32 bits) { return __uint_as_float(bits & 0xffffe000u); };
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column) {
+      auto& owner = *static_cast<MmaLane*>(lanes[row % 8 * 4 + column / 2]);
+      float& total = owner.d[row / 8 * 2 + column % 2];
+      for (int k = 0; k < 8; ++k) {
+        const auto& a = *static_cast<MmaLane*>(lanes[row % 8 * 4 + k % 4]);
+        const auto& b = *static_cast<MmaLane*>(lanes[column * 4 + k % 4]);
+        total += number(a.a[row / 8 + k / 4 * 2]) * number(b.b[k / 4]);
+      }
+    }
+}
+
+}  // namespace dais_emulation
+#endif
+
+/// All lanes take part.
+__device__ __forceinline__ void mma_16x8x8(float (&d)[4], const uint32 (&a)[4],
+                                           const uint32 (&b)[2]) {
+#ifdef DAIS_EMULATED
+  dais_emulation::mma_step(d, a, b, dais_emulation::mma_of_tf32);
+#elif __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  __trap();
+#endif
+}
+
+/// Eight words deep, of elements of type T: f16, bf16, or float, which are TF32.
+template <typename T>
+__device__ __forceinline__ void mma_words(float (&d)[4], const uint32 (&a)[4],
+                                          const uint32 (&b)[2]) {
+  mma_16x8x16<T>(d, a, b);
+}
+template <>
+__device__ __forceinline__ void mma_words<float>(float (&d)[4], const uint32 (&a)[4],
+                                                 const uint32 (&b)[2]) {
+  mma_16x8x8(d, a, b);
+}
 
 /// Two elements as the instruction takes them.
 template <typename T>
