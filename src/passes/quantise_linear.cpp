@@ -238,6 +238,28 @@ Values float_product(Graph& graph, Node& node, const Target& target) {
   return made ? Values{made} : Values{};
 }
 
+/// The DequantizeLinear that makes a value out of 8-bit floats with one scale and no zero point, or
+/// nullptr.
+Node* widened(const Value* value) {
+  Node* node = producer_as<DequantizeLinear>(value);
+  if (!node || !per_tensor(*node) || node->outs[0]->type.dtype != DType::f32) return nullptr;
+  const DType code = node->in[0]->type.dtype;
+  if (code != DType::f8e4m3fn && code != DType::f8e5m2) return nullptr;
+  return !node->has(2) || constant(*node, 2)->to_double() == 0 ? node : nullptr;
+}
+
+/// Products of dequantised 8-bit floats, where they multiply as they are.
+Values float8_product(Graph& graph, Node& node, const Target& target) {
+  if (!node.as<MatMul>()) return {};
+  Node *a = widened(node.in[0]), *b = widened(node.in[1]);
+  if (!a || !b) return {};
+  Value* made = supported(graph,
+                          graph.add_node(MatMulIntegerToFloat{},
+                                         {a->in[0], b->in[0], a->in[1], b->in[1]}, 1, node.name),
+                          target);
+  return made ? Values{made} : Values{};
+}
+
 bool moves_elements(const Node& node) {
   if (const auto* pool = node.as<MaxPool>()) return node.outs.size() == 1 && !pool->channels_last;
   return node.as<Reshape>() || node.as<Transpose>() || node.as<Squeeze>() || node.as<Unsqueeze>() ||
@@ -334,6 +356,7 @@ constexpr Rule kRules[] = {
     {"quantised_again", quantised_again, nullptr},
     {"quantised", nullptr, quantised},
     {"float_product", nullptr, float_product},
+    {"float8_product", nullptr, float8_product},
     {"scaled_product", nullptr, scaled_product},
     {"product_bias", nullptr, product_bias},
 };

@@ -11,6 +11,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/matmul/blas_cuda.h"
 #include "ops/matmul/matmul.h"
+#include "ops/quantize/quantize.h"
 #include "runtime/row_test.h"
 #include "runtime/session.h"
 #include "stand_in.h"
@@ -172,6 +173,61 @@ TEST_F(LibraryProducts, PrecisionIsAskedForAndReported) {
   EXPECT_GT(apart[1], 1e-4);
   EXPECT_LT(apart[1], 1e-2);
   EXPECT_GT(apart[2], 4 * apart[1]);
+}
+
+/// x, quantised to 8-bit floats and back, times weights of that kind.
+Graph& float8_product(Graph& graph, DType left, DType right, const Shape& a, const Shape& b) {
+  const auto coded = [](const Tensor& from, DType dtype) {
+    Tensor to(dtype, from.shape());
+    for (int64_t i = 0; i < from.elements(); ++i)
+      static_cast<uint8_t*>(to.raw())[i] =
+          dtype == DType::f8e5m2 ? Float8E5M2(static_cast<float>(from.to_double(i))).bits
+                                 : Float8E4M3FN(static_cast<float>(from.to_double(i))).bits;
+    return to;
+  };
+  Value* x = graph.add_input(Type::tensor(DType::f32, Dims(a.begin(), a.end())), "x");
+  Value* scale = graph.add_constant(one_float(0.05f));
+  Value* codes = graph.add(QuantizeLinear{.output_dtype = left}, {x, scale});
+  Value* w = graph.add_constant(coded(sample<float>(b, 4, 2), right));
+  Value* product = graph.add(
+      MatMul{}, {graph.add(DequantizeLinear{}, {codes, scale}),
+                 graph.add(DequantizeLinear{}, {w, graph.add_constant(one_float(0.2f))})});
+  graph.outputs = {graph.add(Relu{}, {product})};
+  return graph;
+}
+
+TEST_F(LibraryProducts, FloatsOfEightBits) {
+  StandIn::instance().set_arch(90);
+  const Shape a{2, 3, 32}, b{32, 16};
+  const std::vector<Datum> inputs{sample<float>(a, 2)};
+  constexpr DType kWide = DType::f8e5m2, kFine = DType::f8e4m3fn;
+  for (const auto& [left, right] : {std::pair{kFine, kFine}, {kFine, kWide}, {kWide, kFine}}) {
+    Graph graph;
+    EXPECT_EQ(expect_same(float8_product(graph, left, right, a, b), inputs), 1);
+  }
+}
+
+/// What cuBLASLt does not take is widened on the device and multiplied as f32.
+TEST_F(LibraryProducts, FloatsOfEightBitsThatItRefusesAreWidened) {
+  StandIn::instance().set_arch(90);
+  const Shape a{2, 3, 32};
+  const std::vector<Datum> inputs{sample<float>(a, 2)};
+  int products = 0;
+  for (const auto& [dtype, columns] : {std::pair{DType::f8e5m2, 16}, {DType::f8e4m3fn, 12}}) {
+    Graph graph;
+    float8_product(graph, dtype, dtype, a, {32, columns});
+    products += expect_same(graph, inputs);
+    CompileOptions options;
+    options.backend =
+        std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
+    const auto plan = compile(graph.clone(), options).plan;
+    EXPECT_TRUE(plan->warnings().empty()) << plan->warnings()[0];
+  }
+  EXPECT_EQ(products, 2) << "f32 goes to the library, too";
+  StandIn::instance().set_arch(80);
+  Graph graph;
+  EXPECT_EQ(
+      expect_same(float8_product(graph, DType::f8e4m3fn, DType::f8e4m3fn, a, {32, 16}), inputs), 1);
 }
 
 /// The double of the tests is as strict as what it stands for is documented to be.

@@ -205,6 +205,7 @@ void StandIn::reset() {
   complaints_.clear();
   lost_ = DriverResult::success;
   blas_ = dnn_ = false;
+  arch_ = 0;
   limit_ = ~size_t{0};
   blocks_.clear();
   streams_.clear();

@@ -33,6 +33,8 @@ class StandIn {
   const Tables& tables();
   /// Other libraries of the tests: with cuBLASLt, from the next tables() on.
   void use_blas(bool use) { blas_ = use; }
+  /// From now on it says that it has that compute capability (90 for 9.0; 0: the emulated one's).
+  void set_arch(int arch) { arch_ = arch; }
   /// The same with cuDNN.
   void use_dnn(bool use) { dnn_ = use; }
 
@@ -120,6 +122,7 @@ class StandIn {
   std::array<Failure, 5> failures_{};
   DriverResult lost_ = DriverResult::success;
   bool blas_ = false, dnn_ = false;
+  int arch_ = 0;
   size_t limit_ = ~size_t{0};
   size_t live_bytes() const;
 };

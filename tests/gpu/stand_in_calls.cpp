@@ -363,6 +363,15 @@ struct StandInCalls {
     return real().mem_free_host(memory);
   }
 
+  static DriverResult device_attribute(int* value, DeviceAttribute which, DriverDevice device) {
+    StandIn& me = self();
+    const Lock lock(me.mutex_);
+    const DriverResult result = real().device_get_attribute(value, which, device);
+    if (me.arch_ != 0 && which == DeviceAttribute::compute_capability_major) *value = me.arch_ / 10;
+    if (me.arch_ != 0 && which == DeviceAttribute::compute_capability_minor) *value = me.arch_ % 10;
+    return result;
+  }
+
   static DriverResult pool_create(DriverPool* pool, const PoolProps* props) {
     StandIn& me = self();
     const Lock lock(me.mutex_);
@@ -411,6 +420,7 @@ const Tables& StandIn::tables() {
   api.module_unload = StandInCalls::module_unload;
   api.mem_host_alloc = StandInCalls::host_alloc;
   api.mem_free_host = StandInCalls::free_host;
+  api.device_get_attribute = StandInCalls::device_attribute;
   api.mem_pool_create = StandInCalls::pool_create;
   api.mem_pool_destroy = StandInCalls::pool_destroy;
   return tables_;

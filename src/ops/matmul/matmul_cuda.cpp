@@ -2,6 +2,7 @@
 
 #include "ops/fused/fused.h"
 #include "ops/matmul/byte_library_cuda.h"
+#include "ops/matmul/float8_cuda.h"
 #include "ops/matmul/library_cuda.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/nbits_cuda.h"
@@ -179,6 +180,11 @@ void register_matmul_cuda(Kernels& kernels) {
                  .accepts = accepts_byte_matmul,
                  .prepare = prepare_byte_matmul});
   }
+  kernels.add({.name = "float8/cublaslt",
+               .op = &MatMulIntegerToFloat::op,
+               .accepts = accepts_library_float8,
+               .prepare = prepare_library_float8,
+               .priority = 2});
   register_nbits_cuda(kernels);
 }
 

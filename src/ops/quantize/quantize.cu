@@ -1,11 +1,13 @@
 // Quantising and dequantising with one scale, one per slice of an axis, or one per block along it.
-// Bound by memory. CODE is int8 or uint8; codes of 4 bits take a byte each in memory, too, and differ
-// in their range only. Element i of [outer, axis, inner] takes scale [outer or 1, axis / block,
+// Bound by memory. CODE is int8 or uint8, or with FLOATS f8e4m3 or f8e5m2; codes of 4 bits take a byte
+// each in memory, too, and differ in their range only. Element i of [outer, axis, inner] takes scale [outer or 1, axis / block,
 // inner or 1].
 //
 // Compiled with: -DELEMENT=float -DCODE=int8
 // Compiled with: -DELEMENT=f16 -DCODE=uint8
-#include "number.cuh"
+// Compiled with: -DELEMENT=float -DCODE=f8e4m3 -DFLOATS
+// Compiled with: -DELEMENT=f16 -DCODE=f8e5m2 -DFLOATS
+#include "float8.cuh"
 
 /// Which scale an element takes.
 struct Scales {
@@ -19,6 +21,16 @@ __device__ __forceinline__ Size scale_of(Size i, const Scales& by) {
   return by.by_inner ? at * by.inner + i % by.inner : at;
 }
 
+/// The quotient and the zero point as a code: of floats, `most` says whether it saturates.
+__device__ __forceinline__ CODE coded(float quotient, const CODE* zero, int least, int most) {
+#ifdef FLOATS
+  return code_of<CODE>(quotient + (zero ? to_float(*zero) : 0.0f), most);
+#else
+  const int whole = __float2int_rn(fminf(fmaxf(quotient, -1e9f), 1e9f));
+  return static_cast<CODE>(max(least, min(most, whole + (zero ? *zero : 0))));
+#endif
+}
+
 /// `zeros` may be null.
 extern "C" __global__ void __launch_bounds__(256)
     quantize(const ELEMENT* __restrict__ x, const ELEMENT* __restrict__ scales,
@@ -28,8 +40,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const Size at = scale_of(i, by);
     // The quotient has the precision of the elements.
     const float quotient = to_float(from_float<ELEMENT>(to_float(x[i]) / to_float(scales[at])));
-    const int whole = __float2int_rn(fminf(fmaxf(quotient, -1e9f), 1e9f));
-    y[i] = static_cast<CODE>(max(least, min(most, whole + (zeros ? zeros[at] : 0))));
+    y[i] = coded(quotient, zeros ? zeros + at : nullptr, least, most);
   });
 }
 
@@ -38,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256)
                const CODE* __restrict__ zeros, ELEMENT* __restrict__ y, Size count, Scales by) {
   each_element(count, [&](Size i) {
     const Size at = scale_of(i, by);
-    y[i] = from_float<ELEMENT>(static_cast<float>(int(x[i]) - (zeros ? int(zeros[at]) : 0)) *
+    y[i] = from_float<ELEMENT>((to_float(x[i]) - (zeros ? to_float(zeros[at]) : 0.0f)) *
                                to_float(scales[at]));
   });
 }

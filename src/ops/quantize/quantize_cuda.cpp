@@ -18,6 +18,7 @@ struct Scales {
 struct Range {
   const char* code;  ///< null: no kernel has the type
   int least, most;
+  bool floats = false;  ///< the range is the type's
 };
 Range range_of(DType dtype) {
   switch (dtype) {
@@ -25,6 +26,8 @@ Range range_of(DType dtype) {
     case DType::u8: return {"uint8", 0, 255};
     case DType::i4: return {"int8", -8, 7};
     case DType::u4: return {"uint8", 0, 15};
+    case DType::f8e4m3fn: return {"f8e4m3", 0, 0, true};
+    case DType::f8e5m2: return {"f8e5m2", 0, 0, true};
     default: return {nullptr, 0, 0};
   }
 }
@@ -45,7 +48,8 @@ Scales scales_of(const S& attrs, const Shape& x, const Shape& scale) {
 void run_quantize(const cuda::RowCall& call) noexcept {
   const Shape& x = call.sizes.in[0];
   if (x.elements() == 0) return;
-  const Range range = range_of(call.node.outs[0]->type.dtype);
+  Range range = range_of(call.node.outs[0]->type.dtype);
+  if (range.floats) range.most = call.node.as<QuantizeLinear>()->saturate;
   call.launch(kQuantize, cuda::grid_of(x.elements()), call.in(0), call.in(1), call.in(2),
               call.out(0), cuda::size32(x.elements()),
               scales_of(*call.node.as<QuantizeLinear>(), x, call.sizes.in[1]), range.least,
@@ -83,10 +87,12 @@ Verdict accepts_dequantize(const KernelQuery& query) {
 
 template <bool quantize>
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
-  const DType code = quantize ? query.out_dtype() : query.in_dtype(0);
+  const Range range = range_of(quantize ? query.out_dtype() : query.in_dtype(0));
+  std::vector<std::string> options = {cuda::element_option(query.in_dtype(1)),
+                                      std::string("-DCODE=") + range.code};
+  if (range.floats) options.emplace_back("-DFLOATS");
   return cuda::make_text_kernel(query, {.text = "quantize.cu",
-                                        .options = {cuda::element_option(query.in_dtype(1)),
-                                                    std::string("-DCODE=") + range_of(code).code},
+                                        .options = std::move(options),
                                         .kernels = {"quantize", "dequantize"},
                                         .run = quantize ? run_quantize : run_dequantize});
 }

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runtime/kernel.h"
+
+namespace dais {
+
+/// A row for MatMulIntegerToFloat of 8-bit floats (e4m3, e5m2, not both e5m2) by cuBLASLt, from
+/// compute capability 8.9 on: one scale for each operand, no zero points, no bias. The library
+/// wants both operands with the depth innermost and rows of 16 bytes, so B is a constant matrix,
+/// kept turned.
+Verdict accepts_library_float8(const KernelQuery& query);
+std::unique_ptr<Kernel> prepare_library_float8(const KernelQuery& query);
+
+}  // namespace dais
