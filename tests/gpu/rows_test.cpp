@@ -1,5 +1,8 @@
 // Every hand-written kernel through its row on the emulated device: the same results as the CPU's
 // reference, nothing for the checks to find, and accesses as coalesced as the algorithm allows.
+#include <bit>
+
+#include "ir/float_formats.h"
 #include "ops/attention/attention.h"
 #include "ops/gather/gather.h"
 #include "ops/norm/norm.h"
@@ -63,6 +66,38 @@ TEST(FamilyRows, ReduceOddRowsOfEachKind) {
 TEST(FamilyRows, NanWinsInMaximum) {
   watch_row(ReduceMax{}, {Tensor::of<float>({3}, {1, NAN, 2})});
   watch_row(ReduceMin{}, {Tensor::of<float>({3}, {NAN, 1, 2})});
+}
+
+/// Few values, so that there are equal ones; rows, columns and axes between.
+TEST(FamilyRows, PlacesOfExtremes) {
+  for (const Shape& shape : {Shape{7, 300}, Shape{1, 5}, Shape{3, 40, 6}, Shape{2000}})
+    for (size_t axis = 0; axis < shape.rank(); ++axis)
+      for (const bool last : {false, true}) {
+        const auto at = static_cast<int64_t>(axis);
+        const Tensor whole = sample<int32_t>(shape, 9);
+        Tensor x(DType::f32, shape);
+        for (int64_t i = 0; i < x.elements(); ++i)
+          x.data<float>()[static_cast<size_t>(i)] = static_cast<float>(whole.to_double(i)) / 2;
+        watch_row(ArgMax{.axis = at, .keepdims = false, .select_last_index = last}, {x});
+        watch_row(ArgMin{.axis = at, .select_last_index = last}, {narrowed(x, DType::f16)});
+        watch_row(ArgMax{.axis = at, .select_last_index = last}, {whole});
+      }
+  watch_row(ArgMax{.axis = 1}, {sample<float>({8, 1024}, 3)}).expect_coalesced();
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  const Tensor ends = Tensor::of<int32_t>({4}, {kMost, kLeast, kMost, kLeast});
+  watch_row(ArgMax{.axis = 0, .select_last_index = true}, {ends});
+  watch_row(ArgMin{.axis = 0, .select_last_index = true}, {ends});
+}
+
+TEST(FamilyRows, TheFirstNanIsTheExtreme) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), least = -INFINITY;
+  const Tensor x = Tensor::of<float>({2, 4}, {3, nan, 9, nan, least, least, least, least});
+  for (const bool last : {false, true}) {
+    watch_row(ArgMax{.axis = 1, .select_last_index = last}, {x});
+    watch_row(ArgMin{.axis = 1, .select_last_index = last}, {x});
+    watch_row(ArgMin{.axis = 0, .select_last_index = last}, {x});
+  }
 }
 
 TEST(FamilyRows, Softmax) {
@@ -275,6 +310,34 @@ TEST(FamilyRows, Quantisation) {
             {floats({3, 4, 2}), sample<float>({3, 2, 2}, 1)}, exact);
   watch_row(QuantizeLinear{.output_dtype = DType::i8}, {halves({50}), narrowed(scale, DType::f16)},
             exact);
+}
+
+/// Every code widened, and numbers around every code and beyond all narrowed.
+TEST(FamilyRows, FloatsOfEightBits) {
+  const WatchedCase exact{.tolerance = {0, 0}};
+  for (const DType dtype : {DType::f8e4m3fn, DType::f8e5m2}) {
+    Tensor codes(dtype, Shape{256});
+    for (int i = 0; i < 256; ++i) static_cast<uint8_t*>(codes.raw())[i] = static_cast<uint8_t>(i);
+    const Tensor one = Tensor::scalar(1.0f);
+    watch_row(DequantizeLinear{}, {codes, one}, {.tolerance = {0, 1e-30}});
+    std::vector<float> numbers{1e9f, -1e9f, INFINITY, -INFINITY, 1e-9f, -1e-9f, 5e-40f};
+    for (int i = 0; i < 256; ++i) {
+      const auto bits = static_cast<uint8_t>(i);
+      const float number = dtype == DType::f8e5m2
+                               ? static_cast<float>(std::bit_cast<Float8E5M2>(bits))
+                               : static_cast<float>(std::bit_cast<Float8E4M3FN>(bits));
+      if (!std::isfinite(number)) continue;
+      for (const float part : {1.0f, 1.0625f, 1.125f, 0.9375f, 1.03f})
+        numbers.push_back(number * part);
+      numbers.push_back(std::nextafter(number * 1.0625f, 0.0f));
+    }
+    Tensor x(DType::f32, Shape{static_cast<int64_t>(numbers.size())});
+    std::copy(numbers.begin(), numbers.end(), x.data<float>().begin());
+    for (const bool saturate : {true, false})
+      watch_row(QuantizeLinear{.saturate = saturate, .output_dtype = dtype}, {x, one}, exact);
+    const Tensor scales = Tensor::of<float>({3}, {0.1f, 0.5f, 0.01f});
+    watch_row(QuantizeLinear{.axis = 1, .output_dtype = dtype}, {floats({2, 3, 5}), scales}, exact);
+  }
 }
 
 TEST(FamilyRows, OptimisersReadAndWriteEachStateOnce) {

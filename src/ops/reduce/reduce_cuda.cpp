@@ -2,6 +2,7 @@
 
 #include "backends/cuda/row.h"
 #include "ops/pool/pool.h"
+#include "ops/reduce/arg_cuda.h"
 #include "ops/reduce/reduce.h"
 #include "ops/strided.h"
 
@@ -168,6 +169,7 @@ void register_reduce_cuda(Kernels& kernels) {
                        &ReduceProd::op, &ReduceL1::op, &ReduceL2::op, &ReduceLogSum::op,
                        &ReduceSumSquare::op, &GlobalAveragePool::op, &GlobalMaxPool::op})
     kernels.add({.name = "reduce/cuda", .op = op, .accepts = accepts, .prepare = prepare});
+  register_arg_cuda(kernels);
   kernels.add({.name = "cum_sum/cuda",
                .op = &CumSum::op,
                .accepts = accepts_scan,

@@ -7,12 +7,11 @@
 // Compiled with: -DELEMENT=float -DSLOTS=256
 // Compiled with: -DELEMENT=f16 -DSLOTS=2048
 // Compiled with: -DELEMENT=bf16 -DSLOTS=1024
-#include "number.cuh"
+#include "order.cuh"
 
 /// Smaller keys come first.
 __device__ __forceinline__ uint64 key_of(float value, Size place, int largest) {
-  uint32 bits = value != value ? 0x7fffffffu : __float_as_uint(value == 0 ? 0.0f : value);
-  bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  const uint32 bits = ordered(value);
   return uint64(largest ? ~bits : bits) << 32 | place;
 }
 
