@@ -26,6 +26,7 @@ bool shuffle_channels(Graph& graph, const Target& target);
 bool simplify(Graph& graph, const Target& target);
 bool simplify_moves(Graph& graph, const Target& target);
 bool split_conv_transpose(Graph& graph, const Target& target);
+bool split_nms(Graph& graph, const Target& target);
 bool share_common(Graph& graph, const Target& target);
 bool fuse_quantised(Graph& graph, const Target& target);
 bool quantise_linear(Graph& graph, const Target& target);

@@ -46,6 +46,7 @@ std::span<const Pass> target_passes() {
 
 std::span<const Pass> device_passes() {
   static constexpr Pass passes[] = {
+      {"split_nms", split_nms},
       {"fold_weights", fold_weights},
       {"fuse_conv", fuse_conv},
       {"fuse_matmul_epilogue", fuse_matmul_epilogue},

@@ -5,8 +5,6 @@
 
 #include "emulated_device.h"
 #include "ir/float_formats.h"
-#include "ops/nms/nms.h"
-#include "runtime/row_test.h"
 
 namespace dais::cuda {
 namespace {
@@ -200,42 +198,6 @@ TEST(EmulatedDriver, GraphsRunWhatWasCaptured) {
   driver.graph_exec_destroy(exec);
   driver.graph_destroy(graph);
   driver.stream_destroy(stream);
-}
-
-TEST(NmsKernel, ChoosesTheBoxesOfTheReference) {
-  EmulatedDevice device;
-  const DriverModule module = device.compile_embedded("nms.cu", {"-DCENTER=0"});
-  const int64_t batch = 2, classes = 3, count = 70, most = 9;
-  const Tensor boxes = sample<float>({batch, count, 4}, 5, 3);
-  const Tensor scores = sample<float>({batch, classes, count}, 1, 4);
-  Graph graph;
-  std::vector<Datum> inputs = {boxes, scores, Tensor::scalar(most), Tensor::scalar(0.3f),
-                               Tensor::scalar(-0.5f)};
-  Values values;
-  for (const Datum& input : inputs) values.push_back(graph.add_input(Type::of(input.tensor), {}));
-  graph.add_node(NonMaxSuppression{}, values, 1);
-  const auto wanted = evaluate_node(*graph.nodes().front(), inputs)[0].tensor.to_ints();
-  const auto list = [](const Tensor& tensor) {
-    const auto data = tensor.data<float>();
-    return std::vector<float>(data.begin(), data.end());
-  };
-  int* chosen = device.make<int>(static_cast<size_t>(batch * classes * most));
-  int* counts = device.make<int>(static_cast<size_t>(batch * classes));
-  ASSERT_EQ(
-      device.launch(module, "nms", {.grid = {3, 2, 1}, .block = {256, 1, 1}, .shared_bytes = 280},
-                    device.upload(list(boxes)), device.upload(list(scores)), chosen, counts,
-                    static_cast<int>(count), static_cast<int>(most), 0.3f, -0.5f, 1),
-      DriverResult::success)
-      << emulated::describe_findings();
-  const auto got = device.download(chosen, static_cast<size_t>(batch * classes * most));
-  const auto lengths = device.download(counts, static_cast<size_t>(batch * classes));
-  std::vector<int64_t> rows;
-  for (int64_t row = 0; row < batch * classes; ++row)
-    for (int i = 0; i < lengths[static_cast<size_t>(row)]; ++i)
-      for (const int64_t word :
-           {row / classes, row % classes, int64_t{got[static_cast<size_t>(row * most + i)]}})
-        rows.push_back(word);
-  EXPECT_EQ(rows, wanted);
 }
 
 }  // namespace

@@ -60,29 +60,72 @@ std::vector<int64_t> select(const std::vector<Box>& boxes, const float* scores, 
   return kept;
 }
 
-void reference(Call& c) {
+/// Calls body(batch, class, boxes kept) for each class of each batch entry. Inputs `first` and the
+/// one behind it are the thresholds.
+template <typename Body>
+void for_classes(Call& c, bool center, int64_t limit, size_t first, Body&& body) {
   const Shape &boxes = c.in(0).shape(), &scores = c.in(1).shape();
   if (boxes.rank() != 3 || scores.rank() != 3 || boxes[2] != 4 || boxes[0] != scores[0] ||
       boxes[1] != scores[2])
     c.fail("boxes " + boxes.text() + " and scores " + scores.text() + " do not fit together");
-  const int64_t limit = c.has(2) && c.in(2).elements() > 0 ? c.in(2).to_ints()[0] : 0;
-  const float overlap = number_input(c, 3), least = number_input(c, 4);
-  const bool has_least = c.has(4) && c.in(4).elements() > 0;
+  const float overlap = number_input(c, first), least = number_input(c, first + 1);
+  const bool has_least = c.has(first + 1) && c.in(first + 1).elements() > 0;
   const WideView<float> corners(c.in(0)), values(c.in(1));
-  const bool center = c.attrs<NonMaxSuppression>().center_point_box;
-  std::vector<int64_t> rows;
   for (int64_t batch = 0; batch < boxes[0]; ++batch) {
     std::vector<Box> all;
     for (int64_t i = 0; i < boxes[1]; ++i)
       all.push_back(read_box(corners.data() + (batch * boxes[1] + i) * 4, center));
     for (int64_t kind = 0; kind < scores[1]; ++kind) {
       const float* from = values.data() + (batch * scores[1] + kind) * scores[2];
-      for (int64_t box : select(all, from, limit, overlap, has_least ? &least : nullptr))
-        rows.insert(rows.end(), {batch, kind, box});
+      body(batch, kind, select(all, from, limit, overlap, has_least ? &least : nullptr));
     }
   }
+}
+
+void store_rows(Call& c, const std::vector<int64_t>& rows) {
   Tensor& y = c.out(0, Shape{std::ssize(rows) / 3, 3});
   std::copy(rows.begin(), rows.end(), y.data<int64_t>().begin());
+}
+
+void reference(Call& c) {
+  const int64_t limit = c.has(2) && c.in(2).elements() > 0 ? c.in(2).to_ints()[0] : 0;
+  std::vector<int64_t> rows;
+  for_classes(c, c.attrs<NonMaxSuppression>().center_point_box, limit, 3,
+              [&](int64_t batch, int64_t kind, const std::vector<int64_t>& kept) {
+                for (const int64_t box : kept) rows.insert(rows.end(), {batch, kind, box});
+              });
+  store_rows(c, rows);
+}
+
+void infer_chosen(Inference& c) {
+  c.set(0, DType::i32);
+  c.set(0, DType::i32, {c.shape(0)[0], c.shape(1)[1], Dim(c.attrs<ChooseBoxes>().most)});
+}
+
+void reference_chosen(Call& c) {
+  const auto& attrs = c.attrs<ChooseBoxes>();
+  const Shape& scores = c.in(1).shape();
+  Tensor& y = c.out(0, Shape{scores[0], scores[1], attrs.most});
+  auto chosen = y.data<int32_t>();
+  std::fill(chosen.begin(), chosen.end(), -1);
+  for_classes(c, attrs.center_point_box, attrs.most, 2,
+              [&](int64_t batch, int64_t kind, const std::vector<int64_t>& kept) {
+                const int64_t first = (batch * scores[1] + kind) * attrs.most;
+                std::copy(kept.begin(), kept.end(), chosen.begin() + first);
+              });
+}
+
+void infer_list(Inference& c) { c.set(0, DType::i64, {c.fresh(), 3}); }
+
+void reference_list(Call& c) {
+  const Shape& shape = c.in(0).shape();
+  const auto chosen = c.in(0).data<int32_t>();
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < std::ssize(chosen); ++i) {
+    const int64_t row = i / shape[2], box = chosen[static_cast<size_t>(i)];
+    if (box >= 0) rows.insert(rows.end(), {row / shape[1], row % shape[1], box});
+  }
+  store_rows(c, rows);
 }
 
 }  // namespace
@@ -93,6 +136,22 @@ const Op NonMaxSuppression::op{
     .infer = infer,
     .reference = reference,
     .onnx = {{"NonMaxSuppression", 10}},
+};
+
+const Op ChooseBoxes::op{
+    .name = "choose_boxes",
+    .attrs = &AttrsOf<ChooseBoxes>::info,
+    .infer = infer_chosen,
+    .reference = reference_chosen,
+    .onnx = {},
+};
+
+const Op ListBoxes::op{
+    .name = "list_boxes",
+    .attrs = &AttrsOf<ListBoxes>::info,
+    .infer = infer_list,
+    .reference = reference_list,
+    .onnx = {},
 };
 
 namespace ops {

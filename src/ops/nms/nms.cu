@@ -5,7 +5,7 @@
 //
 // Compiled with: -DCENTER=0
 // Compiled with: -DCENTER=1
-#include "number.cuh"
+#include "order.cuh"
 
 struct Box {
   float low_y, low_x, high_y, high_x;
@@ -23,12 +23,12 @@ __device__ __forceinline__ float area(const Box& b) {
 __device__ __forceinline__ float overlap(const Box& a, const Box& b) {
   const float y = fminf(a.high_y, b.high_y) - fmaxf(a.low_y, b.low_y);
   const float x = fminf(a.high_x, b.high_x) - fmaxf(a.low_x, b.low_x);
-  if (y <= 0 || x <= 0) return 0;
+  if (!(y > 0) || !(x > 0) || !(area(a) > 0) || !(area(b) > 0)) return 0;
   return y * x / (area(a) + area(b) - y * x);
 }
 
 /// The greater score wins, of equal ones the earlier box.
-__device__ __forceinline__ void take_better(float& score, int& box, float other, int other_box) {
+__device__ __forceinline__ void take_better(uint32& score, int& box, uint32 other, int other_box) {
   if (other > score || (other == score && other_box < box)) {
     score = other;
     box = other_box;
@@ -36,30 +36,31 @@ __device__ __forceinline__ void take_better(float& score, int& box, float other,
 }
 
 /// boxes [batch, count, 4], scores [batch, classes, count]: grid (classes, batch); dynamic shared
-/// memory for `count` floats. chosen [batch, classes, most] gets the boxes in order, chosen_count
-/// [batch, classes] how many.
+/// memory for `count` words. chosen [batch, classes, most] gets the boxes in order, and -1 behind
+/// them. Thresholds may be null: overlap counts from 0 on, and all scores do.
 extern "C" __global__ void __launch_bounds__(256)
     nms(const float4* __restrict__ boxes, const float* __restrict__ scores,
-        int* __restrict__ chosen, int* __restrict__ chosen_count, int count, int most,
-        float overlap_threshold, float score_threshold, int has_score_threshold) {
-  extern __shared__ float remaining[];
-  __shared__ float warp_score[8];
+        const float* __restrict__ overlap_threshold, const float* __restrict__ score_threshold,
+        int* __restrict__ chosen, int count, int most) {
+  extern __shared__ uint32 remaining[];
+  __shared__ uint32 warp_score[8];
   __shared__ int warp_box[8];
-  const float gone = -__int_as_float(0x7f800000);
+  constexpr uint32 kGone = 0;
+  const float limit = overlap_threshold ? *overlap_threshold : 0.0f;
   const int64 row = int64(blockIdx.y) * gridDim.x + blockIdx.x;
   boxes += int64(blockIdx.y) * count;
   scores += row * count;
   chosen += row * most;
   for (int i = threadIdx.x; i < count; i += blockDim.x)
-    remaining[i] = has_score_threshold && !(scores[i] > score_threshold) ? gone : scores[i];
+    remaining[i] = score_threshold && !(scores[i] > *score_threshold) ? kGone : ordered(scores[i]);
   __syncthreads();
   int done = 0;
   for (; done < most; ++done) {
-    float score = gone;
+    uint32 score = kGone;
     int box = count;
     for (int i = threadIdx.x; i < count; i += blockDim.x) take_better(score, box, remaining[i], i);
     for (int step = 16; step > 0; step /= 2) {
-      const float other = __shfl_xor_sync(0xffffffffu, score, step);
+      const uint32 other = __shfl_xor_sync(0xffffffffu, score, step);
       const int other_box = __shfl_xor_sync(0xffffffffu, box, step);
       take_better(score, box, other, other_box);
     }
@@ -69,13 +70,13 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     __syncthreads();
     for (int w = 0; w < blockDim.x / 32; ++w) take_better(score, box, warp_score[w], warp_box[w]);
-    if (score == gone) break;
+    if (score == kGone) break;
     if (threadIdx.x == 0) chosen[done] = box;
     const Box best = box_of(boxes[box]);
     for (int i = threadIdx.x; i < count; i += blockDim.x)
-      if (i == box || (remaining[i] != gone && overlap(best, box_of(boxes[i])) > overlap_threshold))
-        remaining[i] = gone;
+      if (i == box || (remaining[i] != kGone && overlap(best, box_of(boxes[i])) > limit))
+        remaining[i] = kGone;
     __syncthreads();
   }
-  if (threadIdx.x == 0) chosen_count[row] = done;
+  for (int i = done + threadIdx.x; i < most; i += blockDim.x) chosen[i] = -1;
 }
