@@ -7,10 +7,23 @@
 #include <mutex>
 
 #include "backends/cuda/backend.h"
+#include "backends/cuda/use_meter.h"
 #include "base/error.h"
 
 namespace dais {
 namespace {
+
+/// Publishes what this process does with its devices, where that is asked for; one for all of them.
+std::shared_ptr<cuda::UseMeter> meter_of(const cuda::Tables& tables) {
+  static std::weak_ptr<cuda::UseMeter> known;
+  const auto folder = cuda::use_folder();
+  if (folder.empty() || !tables.hardware) return nullptr;
+  auto meter = known.lock();
+  static const auto library = cuda::load_cupti(0);
+  if (!meter) meter = std::make_shared<cuda::UseMeter>(library, folder);
+  known = meter;
+  return meter;
+}
 
 /// Devices stay open as long as somebody uses them.
 std::shared_ptr<Backend> opened(const cuda::Tables& tables, int ordinal) {
@@ -20,7 +33,12 @@ std::shared_ptr<Backend> opened(const cuda::Tables& tables, int ordinal) {
   auto& entry = known[{&tables, ordinal}];
   auto backend = entry.lock();
   if (!backend) {
-    backend = std::make_shared<cuda::CudaBackend>(cuda::Device::open(tables, ordinal));
+    auto device = cuda::Device::open(tables, ordinal);
+    auto meter = meter_of(tables);
+    // The meter ends behind the device's last work.
+    backend = std::shared_ptr<cuda::CudaBackend>(
+        new cuda::CudaBackend(std::move(device)),
+        [meter = std::move(meter)](cuda::CudaBackend* made) { delete made; });
     entry = backend;
   }
   return backend;

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "cli/device_use.h"
 #include "cli/scheduler.h"
 #include "http/client.h"
 
@@ -237,7 +238,8 @@ void print_top(const Scheduler& scheduler) {
   const Json status = scheduler.call("GET", "/v1/status");
   const Json jobs = scheduler.call("GET", "/v1/jobs?most=30");
   if (scheduler.json) {
-    std::printf("%s\n", Json{{"status", status}, {"jobs", jobs["jobs"]}}.dump().c_str());
+    const Json all{{"status", status}, {"jobs", jobs["jobs"]}, {"device_uses", device_uses()}};
+    std::printf("%s\n", all.dump().c_str());
     return;
   }
   std::printf("%s: GPUs %g of %d free, CPUs %g of %g free, memory %lld of %lld MiB free\n",
@@ -249,6 +251,7 @@ void print_top(const Scheduler& scheduler) {
   std::printf("jobs: %d run, %d wait\n", status["jobs_running"].get<int>(),
               status["jobs_waiting"].get<int>());
   print_devices(status);
+  print_device_uses();
   for (const Json& alert : status["alerts"]) {
     std::printf("! %s\n", alert.get<std::string>().c_str());
   }

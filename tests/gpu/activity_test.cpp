@@ -3,11 +3,16 @@
 #include "backends/cuda/activity.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <thread>
 
+#include "backends/cuda/use_meter.h"
 #include "base/error.h"
 #include "base/span.h"
 
@@ -153,6 +158,66 @@ TEST_F(Activities, MissingRightsAreAnErrorWithARemedy) {
   fake.of_enable = CuptiResult::success;
   ActivityRecorder recorder(api_);
   EXPECT_THROW(ActivityRecorder{api_}, Error);
+}
+
+class UseMeters : public Activities {
+ protected:
+  void SetUp() override {
+    Activities::SetUp();
+    folder_ = std::filesystem::path(testing::TempDir()) / "dais_device_use";
+    std::filesystem::remove_all(folder_);
+    library_.api = api_;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  /// What is published, once it is.
+  std::vector<PublishedUse> wait() const {
+    for (int i = 0; i < 2000; ++i) {
+      auto found = published_uses(folder_);
+      if (!found.empty()) return found;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return {};
+  }
+  std::filesystem::path folder_;
+  Loaded<CuptiApi> library_;
+};
+
+TEST_F(UseMeters, PublishWhatADeviceDoesWhileTheyLive) {
+  {
+    const UseMeter meter(library_, folder_, 0.01);
+    const auto found = wait();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].pid, getpid());
+    EXPECT_FALSE(found[0].program.empty());
+    EXPECT_EQ(found[0].missing, "");
+    const DeviceUse& use = found[0].use;
+    EXPECT_GT(use.seconds, 0);
+    EXPECT_NEAR(use.kernels + use.copies + use.synchronising + use.nothing_queued, use.seconds,
+                1e-5);
+    EXPECT_THROW(ActivityRecorder{api_}, Error) << "one at a time";
+  }
+  EXPECT_TRUE(published_uses(folder_).empty());
+}
+
+TEST_F(UseMeters, SayWhyNothingIsKnown) {
+  fake.of_enable = CuptiResult::insufficient_privileges;
+  const UseMeter meter(library_, folder_, 0.01);
+  const auto found = wait();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].missing, "CUPTI: a refusal of the tests");
+}
+
+TEST_F(UseMeters, FilesOfTheDeadAndOthersArePassedOver) {
+  std::filesystem::create_directories(folder_);
+  const std::string all = "program x\nat 5\nseconds 1\nkernels 0.5\n";
+  for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{
+           {"999999999", all}, {"notes", all}, {"1", "at x\nseconds -"}, {"1.new", all}})
+    std::ofstream(folder_ / name) << text;
+  EXPECT_TRUE(published_uses(folder_).empty());
+  std::ofstream(folder_ / std::to_string(getpid())) << all;
+  ASSERT_EQ(published_uses(folder_).size(), 1u);
+  EXPECT_EQ(published_uses(folder_)[0].use.kernels, 0.5);
+  EXPECT_TRUE(published_uses(folder_ / "missing").empty());
 }
 
 /// The installed library is opened and told apart by its version, with and without a driver.

@@ -165,16 +165,28 @@ ActivityRecorder::~ActivityRecorder() {
   if (running_) stop();
 }
 
+std::vector<Activity> ActivityRecorder::taken() {
+  Collected& from = collected();
+  const std::lock_guard lock(from.mutex);
+  std::sort(from.activities.begin(), from.activities.end(),
+            [](const Activity& a, const Activity& b) { return a.start < b.start; });
+  return std::exchange(from.activities, {});
+}
+
+std::vector<Activity> ActivityRecorder::take() {
+  api_.flush_all(0);
+  return taken();
+}
+
 std::vector<Activity> ActivityRecorder::stop() {
   for (const CuptiKind kind : kKinds) api_.disable(kind);
   api_.flush_all(0);
   running_ = false;
-  Collected& from = collected();
-  const std::lock_guard lock(from.mutex);
-  from.api = nullptr;
-  std::sort(from.activities.begin(), from.activities.end(),
-            [](const Activity& a, const Activity& b) { return a.start < b.start; });
-  return std::exchange(from.activities, {});
+  {
+    const std::lock_guard lock(collected().mutex);
+    collected().api = nullptr;
+  }
+  return taken();
 }
 
 DeviceUse device_use(const std::vector<Activity>& activities, double from, double to) {

@@ -30,8 +30,12 @@ class ActivityRecorder {
 
   /// All that ended since, by start. The device's work must have been waited for.
   std::vector<Activity> stop();
+  /// What the library has ready by now and was not taken before, by start; recording goes on.
+  std::vector<Activity> take();
 
  private:
+  static std::vector<Activity> taken();
+
   const CuptiApi& api_;
   bool running_ = false;
 };
