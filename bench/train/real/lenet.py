@@ -52,7 +52,7 @@ def by_torch(dais, seed):
     net = make_curves.LeNet([32, 64], 512, 10)
     net.load(make_curves.initial_weights(dais, "lenet5", SETTINGS))
     net = net.to(memory_format=torch.channels_last)
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     update = torch.optim.SGD(net.parameters(), RATE, 0.9)
     (x, y), (test_x, test_y) = load("train"), load("t10k")
     order = torch.Generator().manual_seed(seed)
