@@ -241,6 +241,7 @@ TEST_F(ControllerTest, APriorityTakesThePlaceAndGivesItBack) {
       " [ -f go ] && exit 0; while :; do sleep 0.02; done",
       4);
   patient.min_run_s = 0.001;
+  patient.grace_s = 30;  // it saves, however late the machine lets it
   const int64_t low = submit(patient);
   ASSERT_TRUE(run_until([&] { return text_of("log") == "start\n"; }));
   JobRequest urgent = script("touch go; echo urgent >> log", 4);
@@ -259,6 +260,7 @@ TEST_F(ControllerTest, AnElasticJobGoesOnWithAsManyTasksAsThereIsRoomFor) {
   elastic.tasks = 4;
   elastic.min_tasks = 1;
   elastic.min_run_s = 0.001;
+  elastic.grace_s = 30;
   const int64_t job = submit(elastic);
   ASSERT_TRUE(run_until([this] { return text_of("sizes.0") == "1\n"; }));
   controller_->cancel(first, "the test");

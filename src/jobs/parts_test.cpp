@@ -218,6 +218,9 @@ TEST(JobsParts, AJobFileIsToldWhatIsWrongWithThem) {
   JobRequest request = read("[0.5, 1]")[0];
   request.gpu_milli = 1000;
   EXPECT_FALSE(problems_of(request).empty());
+  // The part that is wrong is told, not that the sum then differs.
+  request.gpu_parts[1].gpu_milli = 2000;
+  EXPECT_EQ(problems_of(request).size(), 1U);
 }
 
 TEST(JobsParts, TheJournalKeepsThem) {
