@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/scheduler.h"
 #include "http/client.h"
 
@@ -18,17 +19,9 @@ struct Arguments {
   std::string output;
 };
 
-// Whatever the scheduler says, nothing is written outside the folder that was asked for.
-fs::path inside(const fs::path& folder, const std::string& path) {
-  const fs::path relative = path;
-  bool leaves = relative.empty() || relative.is_absolute();
-  for (const fs::path& part : relative) leaves = leaves || part == ".." || part == ".";
-  if (leaves) throw Error(Code::invalid_argument, "not a path inside a folder", path);
-  return folder / relative;
-}
-
 void fetch_one(const Arguments& arguments, const std::string& path) {
-  const fs::path target = inside(arguments.output, path);
+  // Whatever the scheduler says, nothing is written outside the folder that was asked for.
+  const fs::path target = confined_path(arguments.output, path);
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
   std::ofstream file(target, std::ios::binary);

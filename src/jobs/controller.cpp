@@ -502,23 +502,21 @@ void Controller::requeue(int64_t job, const std::string& by) {
 
 // ---- What people see
 
+JobView Controller::view_of(const JobRow& row) const {
+  JobView view{row, request_from_json(row.spec), placement_from_text(row.placement)};
+  view.wall = executor_->wall(view.request, view.placement);
+  if (row.phase == Phase::waiting || ended(row.phase)) view.placement.clear();
+  return view;
+}
+
 std::optional<JobView> Controller::show(int64_t job) const {
   const auto row = store_.job(job);
-  if (!row) return std::nullopt;
-  JobView view{*row, request_from_json(row->spec), placement_from_text(row->placement)};
-  view.wall = executor_->wall(view.request, view.placement);
-  if (row->phase == Phase::waiting || ended(row->phase)) view.placement.clear();
-  return view;
+  return row ? std::optional(view_of(*row)) : std::nullopt;
 }
 
 std::vector<JobView> Controller::list(bool all, int64_t before, int most) const {
   std::vector<JobView> out;
-  for (JobRow& row : store_.latest(all, before, most)) {
-    JobView view{row, request_from_json(row.spec), placement_from_text(row.placement)};
-    view.wall = executor_->wall(view.request, view.placement);
-    if (ended(row.phase) || row.phase == Phase::waiting) view.placement.clear();
-    out.push_back(std::move(view));
-  }
+  for (const JobRow& row : store_.latest(all, before, most)) out.push_back(view_of(row));
   return out;
 }
 

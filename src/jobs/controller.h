@@ -170,6 +170,7 @@ class Controller {
   Transition verdict(Entry& entry, const AttemptOutcome& outcome) const;
   void leave_place(Entry& entry, const Transition& transition);
   void notify(const Entry& entry) const;
+  JobView view_of(const JobRow& row) const;
   void keep_artefacts(const AttemptName& name, const JobRequest& request) const;
   void mind_artefacts();
   void mind_deadlines();

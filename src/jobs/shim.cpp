@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/span.h"
+#include "jobs/descriptor.h"
 
 namespace dais::jobs {
 namespace {
@@ -23,27 +24,14 @@ namespace {
 // The folder of an attempt: `lock` is held by the shim; `process` names the job's process; `status`
 // is blank until the end and has room for its text from the start.
 
-class File {
- public:
-  File(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  int fd() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
+Descriptor open_file(const std::string& path, int flags) {
+  return Descriptor(open(path.c_str(), flags | O_CLOEXEC, 0600));
+}
 
 std::string read_small(const std::string& path) {
-  const File file(path, O_RDONLY);
+  const Descriptor file = open_file(path, O_RDONLY);
   std::array<char, 4096> buffer;
-  const ssize_t size = file.valid() ? read(file.fd(), buffer.data(), buffer.size()) : -1;
+  const ssize_t size = file.get() >= 0 ? read(file.get(), buffer.data(), buffer.size()) : -1;
   return size > 0 ? std::string(buffer.data(), static_cast<size_t>(size)) : std::string();
 }
 
@@ -150,32 +138,33 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
   check_launch(launch);
   std::optional<Span> span(std::in_place, "job", "files");
   if (mkdir(attempt_folder.c_str(), 0700) != 0) refuse(errno, attempt_folder);
-  const File lock(attempt_folder + "/lock", O_RDWR | O_CREAT | O_EXCL);
-  const File status(attempt_folder + "/status", O_RDWR | O_CREAT | O_EXCL);
-  const File process(attempt_folder + "/process", O_WRONLY | O_CREAT | O_EXCL);
-  const File log(launch.log, O_WRONLY | O_CREAT | O_APPEND);
-  const File orders(memfd_create("launch", MFD_CLOEXEC));
-  if (!lock.valid() || !status.valid() || !process.valid() || !log.valid() || !orders.valid()) {
+  const Descriptor lock = open_file(attempt_folder + "/lock", O_RDWR | O_CREAT | O_EXCL);
+  const Descriptor status = open_file(attempt_folder + "/status", O_RDWR | O_CREAT | O_EXCL);
+  const Descriptor process = open_file(attempt_folder + "/process", O_WRONLY | O_CREAT | O_EXCL);
+  const Descriptor log = open_file(launch.log, O_WRONLY | O_CREAT | O_APPEND);
+  const Descriptor orders(memfd_create("launch", MFD_CLOEXEC));
+  if (lock.get() < 0 || status.get() < 0 || process.get() < 0 || log.get() < 0 ||
+      orders.get() < 0) {
     refuse(errno, attempt_folder);
   }
-  if (flock(lock.fd(), LOCK_EX | LOCK_NB) != 0) refuse(errno, attempt_folder);
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) refuse(errno, attempt_folder);
   std::string blank(status_bytes - 1, ' ');
-  if (!write_whole(status.fd(), blank + "\n")) refuse(ENOSPC, attempt_folder);
+  if (!write_whole(status.get(), blank + "\n")) refuse(ENOSPC, attempt_folder);
   // So that the job can open its own output again (/dev/stdout).
-  if (launch.user && fchown(log.fd(), launch.user->first, launch.user->second) != 0) {
+  if (launch.user && fchown(log.get(), launch.user->first, launch.user->second) != 0) {
     refuse(errno, launch.log);
   }
   const long user = launch.user ? static_cast<long>(launch.user->first) : -1;
   const long group = launch.user ? static_cast<long>(launch.user->second) : -1;
-  if (!write_whole(orders.fd(), launch_text(launch.folder, launch.tmp, user, group, launch.command,
-                                            launch.environment))) {
+  if (!write_whole(orders.get(), launch_text(launch.folder, launch.tmp, user, group, launch.command,
+                                             launch.environment))) {
     refuse(ENOSPC, attempt_folder);
   }
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0) refuse(errno, attempt_folder);
   span.emplace("job", "execute");
   const bool sent =
-      standby.run({lock.fd(), status.fd(), process.fd(), log.fd(), orders.fd(), ready[1]});
+      standby.run({lock.get(), status.get(), process.get(), log.get(), orders.get(), ready[1]});
   close(ready[1]);
   int error = EAGAIN;
   const ssize_t told = sent ? read(ready[0], &error, sizeof error) : 0;
@@ -189,10 +178,10 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
 
 AttemptStatus inspect_attempt(const std::string& attempt_folder) {
   AttemptStatus result;
-  const File lock(attempt_folder + "/lock", O_RDWR);
-  if (!lock.valid()) return result;
+  const Descriptor lock = open_file(attempt_folder + "/lock", O_RDWR);
+  if (lock.get() < 0) return result;
   result.process = read_process(attempt_folder);
-  if (flock(lock.fd(), LOCK_SH | LOCK_NB) != 0) {
+  if (flock(lock.get(), LOCK_SH | LOCK_NB) != 0) {
     result.state = AttemptState::running;
     return result;
   }
