@@ -107,6 +107,16 @@ Grid grid_of(int64_t elements) {
   return grid;
 }
 
+void launch_lines(const RowCall& call, int64_t outer, int64_t size, int64_t inner) noexcept {
+  if (inner != 1)
+    return call.launch(1, grid_of(outer * inner), call.in(0), call.out(0), size32(outer),
+                       size32(size), size32(inner));
+  Grid grid;
+  grid.x = size32(outer);
+  grid.threads = row_threads(size);
+  call.launch(0, grid, call.in(0), call.out(0), size32(size));
+}
+
 unsigned row_threads(int64_t elements, unsigned most) {
   return static_cast<unsigned>(std::clamp<int64_t>(ceil_div(elements, 32) * 32, 32, most));
 }

@@ -55,6 +55,9 @@ std::string word_option(size_t bytes);
 inline uint32_t size32(int64_t size) { return static_cast<uint32_t>(size); }
 /// A one-dimensional grid for each_element.
 Grid grid_of(int64_t elements);
+/// A text whose kernel 0 walks a line of neighbours with a block (in, out, size) and whose kernel 1
+/// walks lines across with a thread each (in, out, outer, size, inner): launches the one that fits.
+void launch_lines(const RowCall& call, int64_t outer, int64_t size, int64_t inner) noexcept;
 /// Threads of a block that walks rows of so many elements: 32 to `most`, a multiple of 32.
 unsigned row_threads(int64_t elements, unsigned most = 256);
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "ops/transpose/strided_copy.h"
 
 namespace dais {
 namespace {
@@ -28,6 +29,12 @@ std::exception_ptr failure(const cuda::CublasLtApi& api, BlasStatus status) noex
 }
 
 }  // namespace
+
+Tensor turned_bytes(const Tensor& matrix) {
+  Tensor out(matrix.dtype(), Shape{matrix.shape()[1], matrix.shape()[0]});
+  copy_transposed(matrix, {1, 0}, out);
+  return out;
+}
 
 BlasCall::BlasCall(cuda::Device& device, const BlasProblem& problem)
     : device_(device.shared_from_this()),

@@ -23,6 +23,9 @@ struct BlasProblem {
   bool bias = false;  ///< of the type of d, one value for each of its rows
 };
 
+/// A matrix [depth, columns] of bytes as [columns, depth], as cuBLASLt takes it.
+Tensor turned_bytes(const Tensor& matrix);
+
 /// Addresses on the device. Scales (of 8-bit floats) and the bias may be null.
 struct BlasOperands {
   const void *a = nullptr, *b = nullptr;

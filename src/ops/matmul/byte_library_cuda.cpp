@@ -39,14 +39,12 @@ struct Prepared {
 
 /// B by columns, as signed bytes.
 Tensor turned(const Tensor& b, bool by_columns) {
-  const int64_t depth = b.shape()[by_columns ? 1 : 0], columns = b.shape()[by_columns ? 0 : 1];
+  const Tensor columns = by_columns ? b : turned_bytes(b);
   const uint8_t flip = b.dtype() == DType::u8 ? 0x80 : 0;
-  Tensor out(DType::i8, Shape{columns, depth});
-  const auto* from = b.storage<uint8_t>();
-  auto* to = out.storage<uint8_t>();
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t k = 0; k < depth; ++k)
-      *to++ = static_cast<uint8_t>(from[by_columns ? j * depth + k : k * columns + j] ^ flip);
+  Tensor out(DType::i8, columns.shape());
+  const auto* from = columns.storage<uint8_t>();
+  std::transform(from, from + columns.elements(), out.storage<uint8_t>(),
+                 [flip](uint8_t byte) { return static_cast<uint8_t>(byte ^ flip); });
   return out;
 }
 

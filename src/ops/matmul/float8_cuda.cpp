@@ -27,16 +27,6 @@ struct Prepared {
   int64_t depth = 0, columns = 0;
 };
 
-Tensor turned(const Tensor& b) {
-  const int64_t depth = b.shape()[0], columns = b.shape()[1];
-  Tensor out(b.dtype(), Shape{columns, depth});
-  const auto* from = static_cast<const uint8_t*>(b.raw());
-  auto* to = static_cast<uint8_t*>(out.raw());
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t k = 0; k < depth; ++k) *to++ = from[k * columns + j];
-  return out;
-}
-
 class BoundFloat8 : public BoundKernel {
  public:
   BoundFloat8(std::shared_ptr<const Prepared> made, std::unique_ptr<BlasCall> call)
@@ -117,7 +107,7 @@ std::unique_ptr<Kernel> prepare_library_float8(const KernelQuery& query) {
   const Tensor& b = *query.constant(kB);
   made->depth = b.shape()[0];
   made->columns = b.shape()[1];
-  made->b = cuda::uploaded(query, turned(b));
+  made->b = cuda::uploaded(query, turned_bytes(b));
   return std::make_unique<Float8Kernel>(std::move(made));
 }
 

@@ -13,14 +13,7 @@ void run(const cuda::RowCall& call) noexcept {
   const Shape& x = call.sizes.in[0];
   const AxisSplit split = split_axis(x, normalize_axis(call.node.as<S>()->axis, x.rank()));
   if (x.elements() == 0) return;
-  if (split.inner != 1)
-    return call.launch(1, cuda::grid_of(split.outer * split.inner), call.in(0), call.out(0),
-                       cuda::size32(split.outer), cuda::size32(split.size),
-                       cuda::size32(split.inner));
-  cuda::Grid grid;
-  grid.x = cuda::size32(split.outer);
-  grid.threads = cuda::row_threads(split.size);
-  call.launch(0, grid, call.in(0), call.out(0), cuda::size32(split.size));
+  cuda::launch_lines(call, split.outer, split.size, split.inner);
 }
 
 Verdict accepts(const KernelQuery& query) {

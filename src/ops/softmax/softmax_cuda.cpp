@@ -10,15 +10,7 @@ void run(const cuda::RowCall& call) noexcept {
   const Shape& shape = call.sizes.in[0];
   const AxisSplit split = split_axis(shape, normalize_axis(call.node.as<S>()->axis, shape.rank()));
   if (shape.elements() == 0) return;
-  if (split.inner == 1) {
-    cuda::Grid grid;
-    grid.x = cuda::size32(split.outer);
-    grid.threads = cuda::row_threads(split.size);
-    call.launch(0, grid, call.in(0), call.out(0), cuda::size32(split.size));
-  } else {
-    call.launch(1, cuda::grid_of(split.outer * split.inner), call.in(0), call.out(0),
-                cuda::size32(split.outer), cuda::size32(split.size), cuda::size32(split.inner));
-  }
+  cuda::launch_lines(call, split.outer, split.size, split.inner);
 }
 
 Verdict accepts(const KernelQuery& query) { return cuda::accepts_floats(query); }
