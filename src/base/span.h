@@ -20,6 +20,11 @@ inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// Seconds since 1970, by the system's clock.
+inline double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 /// While one lives, spans of all threads are kept in it. At most one at a time, made and destroyed
 /// while nothing that has spans runs.
 class SpanLog {

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/span.h"
 
 namespace dais::jobs {
 namespace {
@@ -25,8 +26,7 @@ constexpr double full_disk_wait_s = 1;
 double steady_now_s() {
   using std::chrono::duration;
   static const auto started = std::chrono::steady_clock::now();
-  static const double at =
-      duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  static const double at = unix_seconds();
   return at + duration<double>(std::chrono::steady_clock::now() - started).count();
 }
 

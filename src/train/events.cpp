@@ -3,22 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/span.h"
 #include "train/crc32c.h"
 
 namespace dais::train {
 namespace {
-
-double now() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
-}
 
 Bytes bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -110,8 +105,8 @@ std::string event_message(double seconds, int64_t step, const Scalars& scalars) 
 EventWriter::EventWriter(const std::filesystem::path& folder, int64_t resumed_at) {
   char host[256] = "localhost";
   ::gethostname(host, sizeof host - 1);
-  const std::string stem =
-      "events.out.tfevents." + std::to_string(static_cast<int64_t>(now())) + "." + host + ".";
+  const std::string stem = "events.out.tfevents." +
+                           std::to_string(static_cast<int64_t>(unix_seconds())) + "." + host + ".";
   std::filesystem::path path;
   for (int i = 0; path.empty() || std::filesystem::exists(path); ++i)
     path = folder / (stem + std::to_string(i));
@@ -119,19 +114,19 @@ EventWriter::EventWriter(const std::filesystem::path& folder, int64_t resumed_at
   if (!file_)
     throw Error(Code::unavailable, "cannot create the event file", path.string(),
                 "Check that the folder is writable");
-  Message version = event(now(), 0);
+  Message version = event(unix_seconds(), 0);
   version.text(kFileVersion, "brain.Event:2");
   record(version.bytes());
   if (resumed_at < 0) return;
   Message start;
   start.varint(kStatus, kStart);
-  Message restart = event(now(), resumed_at + 1);
+  Message restart = event(unix_seconds(), resumed_at + 1);
   restart.text(kSessionLog, start.bytes());
   record(restart.bytes());
 }
 
 void EventWriter::write(int64_t step, const Scalars& scalars) {
-  record(event_message(now(), step, scalars));
+  record(event_message(unix_seconds(), step, scalars));
 }
 
 void EventWriter::record(const std::string& message) {

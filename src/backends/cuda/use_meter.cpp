@@ -29,10 +29,6 @@ constexpr std::pair<const char*, double DeviceUse::*> kNumbers[] = {
     {"from_device_bytes", &DeviceUse::from_device_bytes},
 };
 
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string program_name() {
   std::ifstream file("/proc/self/comm");
   std::string name;
