@@ -29,17 +29,17 @@ class Fixer {
 
   void run(const std::vector<std::string>& rules) {
     for (const auto& rule : rules) read(rule);
-    std::vector<std::string> left;
+    Values left;
     for (Value* input : g_.inputs) {
       if (contents_.contains(input->name)) continue;
-      left.push_back("'" + input->name + "' " + input->type.text());
+      left.push_back(input);
       data_ = input;
     }
     if (left.size() != 1)
       problems_.push_back(left.empty()
                               ? "no input is left for the data"
                               : "the data feed one input, and " + std::to_string(left.size()) +
-                                    " are open: " + join(left, ", "));
+                                    " are open: " + input_list(left));
     if (problems_.empty()) replace();
     if (!problems_.empty())
       throw Error(Code::invalid_argument, join(problems_, "; "), g_.name,
@@ -131,6 +131,12 @@ class Fixer {
 };
 
 }  // namespace
+
+std::string input_list(std::span<Value* const> inputs) {
+  std::vector<std::string> parts;
+  for (const Value* input : inputs) parts.push_back("'" + input->name + "' " + input->type.text());
+  return join(parts, ", ");
+}
 
 void fix_inputs(onnx::Model& model, const std::vector<std::string>& rules) {
   Fixer(model).run(rules);

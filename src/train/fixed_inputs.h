@@ -1,11 +1,15 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "onnx/importer.h"
 
 namespace dais::train {
+
+/// "'tokens' i64[batch,length], 'mask' ...", for messages.
+std::string input_list(std::span<Value* const> inputs);
 
 /// Takes inputs away from a network: each rule is NAME=NUMBER (every element holds it) or
 /// NAME=positions (0, 1, 2, … along the last axis). Sizes that are not numbers are those of the

@@ -7,6 +7,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/gradient.h"
 #include "train/decode.h"
+#include "train/fixed_inputs.h"
 #include "train/recompute.h"
 
 namespace dais::train {
@@ -106,17 +107,12 @@ class StepBuilder {
   }
 
  private:
-  static std::string names(const Graph& network) {
-    std::string out;
-    for (const Value* input : network.inputs)
-      out += (out.empty() ? "'" : ", '") + input->name + "' " + input->type.text();
-    return out.empty() ? "none" : out;
-  }
-
   void form() {
     const Graph& network = *model_.graph;
     if (network.inputs.size() != 1)
-      throw Error(Code::unsupported, "the data feed one input, this network has " + names(network),
+      throw Error(Code::unsupported,
+                  "the data feed one input, this network has " +
+                      (network.inputs.empty() ? "none" : input_list(network.inputs)),
                   network.name, "Fix the others, for example --fix-input attention_mask=1");
     FormOptions options{options_.freeze, options_.seed, options_.sync_norms && options_.ranks > 1,
                         sizes_of_batch(*network.inputs[0], sample_.input, options_.open_lengths)};
