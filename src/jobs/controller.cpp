@@ -292,6 +292,7 @@ void Controller::unplace(Entry& entry) {
   entry.request.tasks = entry.asked_tasks;
 }
 
+// Writes nothing: it must work on a full disk.
 void Controller::adopt(Entry& entry) {
   place(entry, placement_from_text(entry.row.placement));
   const AttemptOutcome outcome = executor_->inspect(attempt_of(entry), entry.request.tasks);
@@ -299,9 +300,8 @@ void Controller::adopt(Entry& entry) {
   if (entry.row.phase == Phase::starting && none) {
     // Not every task exists: nothing of it may go on.
     executor_->kill(attempt_of(entry), entry.request.tasks);
-    move({{entry.row.id, Phase::waiting, "the daemon ended before it was started"}});
-    unplace(entry);
-    return;
+    entry.cut_short = true;
+    entry.row.start_s = now_s_;
   }
   // Or forward: how long it has run is not for the clock to say.
   const auto age_s = executor_->age_s(attempt_of(entry), entry.request.tasks);
@@ -319,9 +319,9 @@ void Controller::adopt(Entry& entry) {
                          entry.request.tasks / whole_gpu);
   journal_.start(entry.queued, entry.placement, Standing::normal);
   active_.insert(entry.row.id);
-  if (entry.row.phase == Phase::starting) {
-    if (!entry.handed_over) move({{entry.row.id, Phase::running, "taken up"}});
-  } else if (entry.row.phase == Phase::stopping) {
+  // What it is now, launch() writes down.
+  if (entry.row.phase == Phase::starting && !entry.handed_over) return;
+  if (entry.row.phase == Phase::stopping) {
     journal_.preempt(entry.queued);
     const std::string reason = stop_reason(store_.events_of(entry.row.id));
     entry.stop_reason = reason;

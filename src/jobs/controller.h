@@ -134,8 +134,9 @@ class Controller {
     double deadline_s = std::numeric_limits<double>::infinity();  // of the grace or time limit
     std::optional<AttemptOutcome> failure;                        // of the task that ended a gang
     bool handed_over = false;                                     // and not seen running yet
-    int64_t log_read = 0;  // bytes of the first task's log that were searched for reports
-    int64_t printed = 0;   // bytes of its logs at the last look
+    bool cut_short = false;  // an earlier daemon ended while it started this attempt
+    int64_t log_read = 0;    // bytes of the first task's log that were searched for reports
+    int64_t printed = 0;     // bytes of its logs at the last look
     Afterwards afterwards = Afterwards::nothing;
     std::string stop_reason;
     std::vector<int> watched;         // one descriptor a process
@@ -195,6 +196,7 @@ class Controller {
   void wait_for_victims(Entry& entry);
   void launch_ready();
   void launch(Entry& entry);
+  void give_up_place(Entry& entry);
   void watch(Entry& entry);
   void unwatch(Entry& entry);
 

@@ -401,8 +401,23 @@ void Controller::launch_ready() {
   for (const int64_t id : ready) launch(open_.at(id));
 }
 
+// Of an attempt that does not begin.
+void Controller::give_up_place(Entry& entry) {
+  journal_.end(entry.queued, false);
+  by_queued_.erase(entry.queued);
+  entry.queued = 0;
+  unplace(entry);
+  active_.erase(entry.row.id);
+  executor_->clean_up(attempt_of(entry));
+}
+
 void Controller::launch(Entry& entry) {
   const int64_t id = entry.row.id;
+  if (entry.cut_short) {
+    move({{id, Phase::waiting, "the daemon ended before it was started"}});
+    entry.cut_short = false;
+    return give_up_place(entry);
+  }
   try {
     // It may run already, where a full disk kept that from being written down.
     if (executor_->inspect(attempt_of(entry), entry.request.tasks).state == AttemptState::absent) {
@@ -418,12 +433,7 @@ void Controller::launch(Entry& entry) {
         {later
              ? Transition{id, Phase::waiting, error.what(), {}, now_s_ + exhausted_wait_s, 0, false}
              : Transition{id, Phase::failed, error.what(), {}, 0, 0, true}});
-    journal_.end(entry.queued, false);
-    by_queued_.erase(entry.queued);
-    entry.queued = 0;
-    unplace(entry);
-    active_.erase(id);
-    executor_->clean_up({id, entry.row.attempts});
+    give_up_place(entry);
     if (!later) {
       notify(entry);
       open_.erase(id);

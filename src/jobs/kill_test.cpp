@@ -76,7 +76,9 @@ class KillTest : public testing::Test {
   }
   void kill_daemon() {
     kill(daemon_, SIGKILL);
-    waitpid(daemon_, nullptr, 0);
+    int status = 0;
+    waitpid(daemon_, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status)) << "the daemon had ended by itself";
     daemon_ = 0;
   }
   http::Response ask(const std::string& method, const std::string& target,
@@ -124,17 +126,18 @@ class KillTest : public testing::Test {
   }
 
   // Starts, lets `during` work for up to 60 ms and kills, so many times; then a last daemon runs
-  // everything to its end.
-  template <typename During>
-  void kill_and_check(int kills, During&& during, const std::function<void()>& before_the_last) {
+  // everything to its end. `before` gets the number of daemons that were started so.
+  void kill_and_check(int kills, const std::function<void()>& during,
+                      const std::function<void(int)>& before) {
     for (int round = 0; round < kills; ++round) {
+      before(round);
       start_daemon();
       slowest_s_ = std::max(slowest_s_, time_to_answer());
       const auto end = Clock::now() + std::chrono::microseconds(random_() % 60'000);
       while (Clock::now() < end) during();
       kill_daemon();
     }
-    before_the_last();
+    before(kills);
     start_daemon();
     slowest_s_ = std::max(slowest_s_, time_to_answer());
     const auto limit = Clock::now() + std::chrono::seconds(300);
@@ -172,7 +175,7 @@ class KillTest : public testing::Test {
 
 TEST_F(KillTest, NothingAcknowledgedIsLostOrRunTwice) {
   kill_and_check(
-      wanted_kills(), [this] { submit_next(); }, [] {});
+      wanted_kills(), [this] { submit_next(); }, [](int) {});
 }
 
 // The data folder on a disk of its own, which the test fills to the last byte.
@@ -223,8 +226,16 @@ TEST_F(FullDiskTest, NothingAcknowledgedIsLostOrRunTwice) {
   }
   EXPECT_GT(refused, 0);
   kill_daemon();
-  kill_and_check(
-      wanted_kills(), [this] { submit_next(); }, [this] { fs::remove(folder_ / "filler"); });
+  // Every eighth daemon finds room again, and loses it to others at some moment under load.
+  int answered = 0;
+  const auto load = [&] {
+    submit_next();
+    if (++answered % 5 == 0) fill();
+  };
+  const auto free_disk = [this] { fs::remove(folder_ / "filler"); };
+  kill_and_check(wanted_kills(), load, [&](int round) {
+    if (round % 8 == 0 || round == wanted_kills()) free_disk();
+  });
 }
 
 }  // namespace

@@ -215,7 +215,15 @@ Store::Store(const std::string& path) : path_(path) {
     if (error.code() == Code::unsupported || unlink(ballast_path(path_).c_str()) != 0) throw;
     open_database();
   }
+  // What a killed daemon left in the log goes to its place, so that restarts on a full disk do not
+  // let the log grow.
+  if (!checkpoint() && unlink(ballast_path(path_).c_str()) == 0) checkpoint();
   degraded_ = !take_ballast(path_);
+}
+
+bool Store::checkpoint() {
+  return sqlite3_wal_checkpoint_v2(database_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
+                                   nullptr) == SQLITE_OK;
 }
 
 void Store::open_database() {
@@ -224,6 +232,8 @@ void Store::open_database() {
     const int status = sqlite3_open_v2(path_.c_str(), &database_, flags, nullptr);
     if (status != SQLITE_OK) raise(database_, status, path_);
     sqlite3_busy_timeout(database_, 5000);
+    // Without another program at the file SQLite needs no index of its log on the disk.
+    execute("PRAGMA locking_mode = EXCLUSIVE");
     execute("PRAGMA journal_mode = WAL");
     execute("PRAGMA synchronous = FULL");
     execute("PRAGMA foreign_keys = ON");
@@ -242,13 +252,15 @@ void Store::execute(const char* sql) {
   if (status != SQLITE_OK) raise(database_, status, path_);
 }
 
+int64_t Store::version() const {
+  Statement current(*this, "PRAGMA user_version");
+  return current.step() ? current.integer(0) : 0;
+}
+
 void Store::migrate() {
+  if (version() == static_cast<int64_t>(migrations.size())) return;  // not a byte is written
   Transaction transaction(*this);
-  int64_t version = 0;
-  {
-    Statement current(*this, "PRAGMA user_version");
-    if (current.step()) version = current.integer(0);
-  }
+  const int64_t version = this->version();
   const auto newest = static_cast<int64_t>(migrations.size());
   if (version > newest) {
     throw Error(Code::unsupported,
@@ -299,9 +311,10 @@ void Store::move(const std::vector<Transition>& transitions, double now_s) {
   try {
     move_once(transitions, now_s);
   } catch (const Error& error) {
-    if (error.code() != Code::exhausted || degraded_) throw;
-    // What runs must be accounted for even now: use the space kept back.
-    free_ballast();
+    if (error.code() != Code::exhausted) throw;
+    // What runs must be accounted for even now: use the space kept back, and that of the log.
+    if (!degraded_) free_ballast();
+    checkpoint();
     move_once(transitions, now_s);
   }
 }

@@ -136,7 +136,7 @@ class Store {
 
   /// Moves jobs on, each with its event, all or none. Throws not_found, or invalid_argument for a
   /// transition that the table does not hold. Entering `starting` counts an attempt.
-  /// Space for this is kept back: it succeeds once more on a full disk.
+  /// Space for this is kept back: it goes on for a while on a full disk.
   void move(const std::vector<Transition>& transitions, double now_s);
 
   std::optional<JobRow> job(int64_t id) const;
@@ -189,6 +189,9 @@ class Store {
 
   void open_database();
   void execute(const char* sql);
+  int64_t version() const;
+  /// Moves what the log holds to its place in the file and empties it; false when that failed.
+  bool checkpoint();
   JobRow row_of(const Statement& select) const;
   std::vector<JobRow> rows_of(Statement& select) const;
   std::vector<EventRow> events_in(Statement& select) const;

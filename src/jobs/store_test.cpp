@@ -173,6 +173,26 @@ TEST_F(JobsStore, AFullDiskStillTakesTransitionsAndRefusesSubmissions) {
   EXPECT_EQ(store.submit({{"late", "{}"}}, 5).size(), 1u);
 }
 
+// Restarts after kills must not fill a disk, least of all a full one.
+TEST_F(JobsStore, OpeningItWritesNothingAndEmptiesTheLogOfWhoWasKilled) {
+  { Store store(path); }
+  for (int kill = 0; kill < 5; ++kill) {
+    const pid_t child = fork();
+    if (child == 0) {
+      Store store(path);
+      if (kill == 0) store.submit({{"a", "{}"}}, 1);
+      _exit(0);  // without closing it
+    }
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    const auto log = std::filesystem::file_size(path + "-wal");
+    EXPECT_EQ(log > 0, kill == 0) << log << " bytes after kill " << kill;
+  }
+  Store store(path);
+  EXPECT_EQ(store.open_jobs().size(), 1u);
+}
+
 // A child submits and tells each id it was given; it is killed at a random moment.
 void submit_until_killed(const std::string& path, int told, int round) {
   Store store(path);
