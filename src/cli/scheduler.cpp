@@ -1,5 +1,8 @@
 #include "cli/scheduler.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +18,10 @@ using Json = nlohmann::ordered_json;
 
 std::string endpoint_of(const Scheduler& scheduler) {
   if (!scheduler.endpoint.empty()) return scheduler.endpoint;
-  return "unix:" + jobs::socket_path(jobs::default_data_folder());
+  const std::string own = jobs::socket_path(jobs::default_data_folder());
+  const std::string shared = jobs::socket_path(jobs::shared_data_folder);
+  return "unix:" +
+         (access(own.c_str(), F_OK) != 0 && access(shared.c_str(), F_OK) == 0 ? shared : own);
 }
 
 http::Headers headers_of(const Scheduler& scheduler) {
@@ -52,6 +58,11 @@ http::Response reach(const Scheduler& scheduler, const std::string& method,
   } catch (const Error& error) {
     // Over TLS the error tells more: a certificate that nobody vouches for, for one.
     if (error.code() != Code::unavailable || endpoint.starts_with("https:")) throw;
+    const bool socket = endpoint.starts_with("unix:");
+    if (socket && access(endpoint.c_str() + 5, W_OK) != 0 && errno == EACCES) {
+      throw Error(Code::unavailable, "this user may not reach the scheduler", endpoint,
+                  "One that root runs lets everybody in; ask who runs this one");
+    }
     throw Error(Code::unavailable, "no scheduler answers", endpoint, "Start it with `dais up`");
   }
 }

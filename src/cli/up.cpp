@@ -12,6 +12,7 @@
 #include "http/server.h"
 #include "jobs/api.h"
 #include "jobs/daemon.h"
+#include "jobs/data_folder.h"
 #include "jobs/machine.h"
 
 namespace dais::cli {
@@ -65,18 +66,6 @@ void listen_on(http::Server& server, const Arguments& arguments) {
   }
 }
 
-void make_private(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!error) {
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
-  }
-  if (error) {
-    throw Error(Code::unavailable, "cannot use the data folder: " + error.message(),
-                folder.string(), "Choose another with --data");
-  }
-}
-
 void tell(const Arguments& arguments, const jobs::Host& host, const std::string& socket) {
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"host", host.name},
@@ -94,7 +83,7 @@ void tell(const Arguments& arguments, const jobs::Host& host, const std::string&
 
 void up(const Arguments& arguments) {
   const std::filesystem::path folder = std::filesystem::absolute(arguments.folder);
-  make_private(folder);
+  jobs::make_data_folder(folder, geteuid() == 0);
   const bool slurm = arguments.executor == "slurm";
   const bool measured = !slurm && !arguments.nvml.empty();
   const auto divided =

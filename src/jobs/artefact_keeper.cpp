@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "jobs/artefacts.h"
+#include "jobs/data_folder.h"
 #include "jobs/descriptor.h"
 
 namespace dais::jobs {
@@ -71,9 +72,12 @@ fs::path ArtefactKeeper::kept_folder(int64_t job) const {
 }
 
 bool ArtefactKeeper::promise(int64_t job) const {
-  std::error_code error;
-  fs::create_directories(promise_folder(job), error);
-  return !error;
+  try {
+    make_folder(promise_folder(job));
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
 }
 
 void ArtefactKeeper::forget(int64_t job) const {
@@ -129,7 +133,9 @@ void ArtefactKeeper::keep(const Order& order) const {
   close_range(3, ~0U, 0);
   const int lock = ::open(promise_folder(order.job).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) _exit(0);
-  if (order.reader && setgroups(0, nullptr) != 0) _exit(1);
+  if (order.reader && setgroups(order.reader->groups.size(), order.reader->groups.data()) != 0) {
+    _exit(1);
+  }
   try {
     copy(order, lock);
   } catch (const std::exception&) {

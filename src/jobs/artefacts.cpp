@@ -90,7 +90,7 @@ Places beyond(const Places& places, const std::string& name) {
 // While it lives, this process opens files as somebody else.
 class As {
  public:
-  explicit As(const std::optional<Reader>& reader) : active_(reader.has_value()) {
+  explicit As(const std::optional<Account>& reader) : active_(reader.has_value()) {
     if (!active_) return;
     if (setegid(reader->group) != 0 || seteuid(reader->user) != 0) fail("become the user", {});
   }
@@ -105,7 +105,7 @@ class As {
 
 class Copy {
  public:
-  Copy(const ArtefactLimits& limits, const std::optional<Reader>& reader)
+  Copy(const ArtefactLimits& limits, const std::optional<Account>& reader)
       : limits_(limits), reader_(reader) {}
 
   void folder(const Descriptor& from, const Descriptor& to, const std::string& path,
@@ -119,7 +119,7 @@ class Copy {
             const std::string& path);
 
   const ArtefactLimits& limits_;
-  const std::optional<Reader>& reader_;
+  const std::optional<Account>& reader_;
   Artefacts out_;
   uint64_t bytes_ = 0;
   size_t looked_at_ = 0;
@@ -244,7 +244,7 @@ std::vector<std::string> pattern_problems(const std::vector<std::string>& patter
 
 Artefacts copy_artefacts(const fs::path& from, const std::vector<std::string>& patterns,
                          const fs::path& to, const ArtefactLimits& limits,
-                         const std::optional<Reader>& reader) {
+                         const std::optional<Account>& reader) {
   Descriptor source;
   {
     const As as(reader);

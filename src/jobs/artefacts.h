@@ -1,12 +1,12 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "jobs/account.h"
 
 namespace dais::jobs {
 
@@ -43,12 +43,6 @@ struct Artefacts {
 /// parts may hold *, ? and [a-z]; ** stands for any number of folders, and a folder for all in it.
 std::vector<std::string> pattern_problems(const std::vector<std::string>& patterns);
 
-/// Who opens what is copied.
-struct Reader {
-  uid_t user;
-  gid_t group;
-};
-
 /// Copies the files below `from` that patterns name into the folder `to`, which must be empty.
 /// Symbolic links are neither followed nor copied, and no more is anything but files; what was left
 /// out is said. With a reader, whatever is opened below `from` is opened as him, which takes root
@@ -56,7 +50,7 @@ struct Reader {
 /// written, exhausted on a full disk.
 Artefacts copy_artefacts(const std::filesystem::path& from,
                          const std::vector<std::string>& patterns, const std::filesystem::path& to,
-                         const ArtefactLimits& limits, const std::optional<Reader>& reader);
+                         const ArtefactLimits& limits, const std::optional<Account>& reader);
 
 /// Keeps artefacts in a data folder. What is to be kept is written down before the end of the job
 /// is; the copying is done by a process of its own that outlives the daemon, and another daemon
@@ -69,7 +63,7 @@ class ArtefactKeeper {
     int64_t job = 0;
     std::filesystem::path from;
     std::vector<std::string> patterns;
-    std::optional<Reader> reader;
+    std::optional<Account> reader;
   };
   /// Notes that a job has artefacts to be kept. False when the disk is full.
   bool promise(int64_t job) const;

@@ -170,7 +170,7 @@ TEST_F(JobsArtefacts, FilesAreOpenedAsTheUserOfTheJob) {
   fs::permissions(folder_ / "data", fs::perms::owner_all);
   const ArtefactKeeper keeper(folder_ / "data", {});
   ASSERT_TRUE(keeper.promise(8));
-  keeper.keep({8, work_, {"**"}, Reader{nobody, nobody}});
+  keeper.keep({8, work_, {"**"}, Account{nobody, nobody, {}, {}}});
   ASSERT_TRUE(wait_for([&] { return keeper.read(8).state == Artefacts::State::kept; }));
   EXPECT_EQ(kept(folder_ / "data" / "jobs" / "8" / "artefacts" / "files"),
             (std::map<std::string, std::string>{{"his", "his"}}));

@@ -116,11 +116,8 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
                        (near.empty() ? "" : "; did you mean '" + near + "'?"));
     return;
   }
-  if (options_.own_users && !getpwnam(request.user.c_str())) {
+  if (options_.own_users && !account_named(request.user)) {
     problems.push_back("user: this machine has no user '" + request.user + "'");
-  } else if (options_.own_users && request.snapshot && request.user != "root") {
-    // It would be copied with root's rights, which reach further than the user's.
-    problems.emplace_back("snapshot: not possible where jobs run as their own users");
   }
   // What follows is for amounts that are amounts.
   if (!broken.empty()) return;
@@ -194,7 +191,8 @@ std::vector<int64_t> Controller::submit(std::vector<Submission> submissions) {
       key = "auto-" + std::to_string(static_cast<int64_t>(now_s_ * 1e6)) + "-" +
             std::to_string(getpid()) + "-" + std::to_string(i);
     }
-    executor_->prepare(key, request);
+    executor_->prepare(key, request,
+                       options_.own_users ? account_named(request.user) : std::nullopt);
     rows.push_back({key, to_json(request)});
   }
   // What starts at once is decided before it is stored: one flush of the disk instead of two.

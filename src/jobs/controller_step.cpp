@@ -1,6 +1,5 @@
 // The half of the controller that runs by itself: ends, deadlines, decisions, starts.
 #include <poll.h>
-#include <pwd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,9 +208,8 @@ void Controller::keep_artefacts(const AttemptName& name, const JobRequest& reque
   ArtefactKeeper::Order order{name.job, executor_->work_folder(name, request), request.artefacts,
                               std::nullopt};
   if (options_.own_users) {
-    const passwd* user = getpwnam(request.user.c_str());
-    if (!user) return artefacts_.forget(name.job);
-    order.reader = {user->pw_uid, user->pw_gid};
+    order.reader = account_named(request.user);
+    if (!order.reader) return artefacts_.forget(name.job);
   }
   artefacts_.keep(order);
 }

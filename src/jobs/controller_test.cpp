@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "jobs/daemon.h"
+#include "jobs/data_folder.h"
 
 namespace dais::jobs {
 namespace {
@@ -427,11 +428,47 @@ TEST_F(ControllerTest, AJobRunsAsWhoSubmittedIt) {
   request.folder = (folder_ / "closed").string();
   EXPECT_TRUE(reaches(submit(request), Phase::failed));
   EXPECT_EQ(text_of("closed/who"), "");
-  request.snapshot = true;
-  EXPECT_THROW(submit(request), Error);
-  request.snapshot = false;
   request.user = "nobody-here";
   EXPECT_THROW(submit(request), Error);
+}
+
+// The copy is made with the rights of who submits, and he alone may use it.
+TEST_F(ControllerTest, ASnapshotOfAnotherUserIsHis) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can run jobs as other users";
+  make_data_folder(folder_, true);
+  Options own;
+  own.own_users = true;
+  open(own);
+  const fs::path work = folder_.string() + "_work";
+  fs::create_directories(work / "below");
+  std::ofstream(work / "below" / "text") << "before\n";
+  fs::create_symlink("/etc/shadow", work / "link");
+  JobRequest request = script(
+      "cat below/text; echo more > made; cat $PWD/made; cat link; cd ..; ls; stat -c '%U %a' "
+      "folder");
+  request.user = "nobody";
+  request.folder = work.string();
+  request.snapshot = true;
+  const int64_t job = submit(request);
+  std::ofstream(work / "below" / "text") << "after\n";
+  ASSERT_TRUE(reaches(job, Phase::completed));
+  std::ifstream log(controller_->executor().log({job, 1}, 0));
+  const std::string said(std::istreambuf_iterator<char>(log), {});
+  EXPECT_TRUE(said.starts_with("before\nmore\n")) << said;
+  EXPECT_NE(said.find("link: Permission denied"), std::string::npos) << said;
+  EXPECT_NE(said.find("'.': Permission denied"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("nobody 700\n")) << said;
+  // What he cannot read is no part of his copy.
+  std::ofstream(work / "roots") << "secret";
+  fs::permissions(work / "roots", fs::perms::owner_all);
+  try {
+    submit(request);
+    ADD_FAILURE() << "a file of root was copied";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), (work / "roots").string());
+  }
+  EXPECT_TRUE(fs::is_empty(folder_ / "incoming"));
+  fs::remove_all(work);
 }
 
 TEST_F(ControllerTest, AJobOfAnotherUserHasItsOwnTmp) {

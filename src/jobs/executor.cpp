@@ -1,6 +1,7 @@
 #include "jobs/executor.h"
 
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "http/client.h"
+#include "jobs/data_folder.h"
 #include "jobs/gpu_shares.h"
 #include "jobs/workspace.h"
 
@@ -33,16 +35,6 @@ std::string visible_devices(const Placement& placement, int task,
 std::string home_folder() {
   const passwd* user = getpwuid(getuid());
   return user ? user->pw_dir : "/";
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw Error(error == std::errc::no_space_on_device ? Code::exhausted : Code::unavailable,
-                "cannot make a folder: " + error.message(), folder.string(),
-                "Check the rights and the free space");
-  }
 }
 
 std::string tf_config(const std::vector<std::string>& addresses, int port, int task) {
@@ -117,24 +109,37 @@ fs::path Executor::incoming(const std::string& key) const {
           http::percent_encode(key.substr(0, 32)));
 }
 
-void Executor::prepare(const std::string& key, const JobRequest& request) const {
+void Executor::prepare(const std::string& key, const JobRequest& request,
+                       const std::optional<Account>& owner) const {
   std::error_code error;
-  if (!fs::is_directory(request.folder, error)) {
+  // What only its owner may see is for the job to find out.
+  if (!fs::is_directory(request.folder, error) && error != std::errc::permission_denied) {
     throw Error(Code::not_found, "the working folder does not exist", request.folder);
   }
-  if (request.snapshot) copy_folder(request.folder, incoming(key));
+  if (!request.snapshot) return;
+  // What lies there is half of a copy: a job that was acknowledged has taken its own.
+  fs::remove_all(incoming(key), error);
+  copy_folder(request.folder, incoming(key), {}, owner);
 }
 
 void Executor::keep(const std::string& key, int64_t job) const {
-  const fs::path from = incoming(key);
+  const fs::path from = incoming(key), to = copy_of(job);
   std::error_code error;
-  if (!fs::exists(from, error) || fs::exists(copy_of(job), error)) return;
-  make_folder(copy_of(job).parent_path());
-  fs::rename(from, copy_of(job), error);
-  if (error) {
-    throw Error(Code::unavailable, "cannot keep the copied folder: " + error.message(),
-                copy_of(job).string());
+  if (fs::exists(to, error)) {
+    fs::remove_all(from, error);  // the job was submitted again
+  } else if (fs::exists(from, error)) {
+    make_folder(to.parent_path());
+    fs::rename(from, to, error);
+    if (error) {
+      throw Error(Code::unavailable, "cannot keep the copied folder: " + error.message(),
+                  to.string());
+    }
   }
+  struct stat status {};
+  if (stat(to.c_str(), &status) != 0 || status.st_uid == geteuid()) return;
+  // Its owner is to reach it.
+  let_pass(to.parent_path());
+  let_pass(to.parent_path().parent_path());
 }
 
 std::string Executor::work_folder(const AttemptName& name, const JobRequest& request) const {

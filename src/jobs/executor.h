@@ -45,8 +45,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Copies the working folder of a job that asked for it. Called before it is acknowledged.
-  void prepare(const std::string& key, const JobRequest& request) const;
+  /// Copies the working folder of a job that asked for it, with the rights of its owner and for
+  /// him. Called before it is acknowledged.
+  void prepare(const std::string& key, const JobRequest& request,
+               const std::optional<Account>& owner) const;
   /// Gives the copy its final name, once the job has an id.
   void keep(const std::string& key, int64_t job) const;
   std::filesystem::path log(const AttemptName& name, int task) const;
@@ -120,9 +122,6 @@ inline constexpr const char* default_path =
     "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 /// Of the user this program runs as.
 std::string home_folder();
-
-/// Makes a folder and those above it. Throws exhausted on a full disk, else unavailable.
-void make_folder(const std::filesystem::path& folder);
 
 /// The variables every rank finds, besides those of the request: PATH, HOME, RANK, WORLD_SIZE,
 /// LOCAL_RANK, MASTER_ADDR, MASTER_PORT, TF_CONFIG, CUDA_VISIBLE_DEVICES, DAIS_JOB_ID,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "jobs/data_folder.h"
 #include "jobs/journal_text.h"
 #include "jobs/placement_text.h"
 
@@ -38,7 +39,11 @@ fs::path next_name(const fs::path& folder) {
 Journal::Journal(Snapshot& snapshot, const fs::path& folder, const Policy& policy)
     : snapshot_(snapshot) {
   std::error_code ignored;
-  fs::create_directories(folder, ignored);
+  try {
+    make_folder(folder);
+  } catch (const Error&) {
+    // Without a journal everything else goes on.
+  }
   auto old = journals(folder);
   for (size_t i = 0; i + journals_kept <= old.size(); ++i) fs::remove(old[i], ignored);
   file_ = std::fopen(next_name(folder).c_str(), "we");

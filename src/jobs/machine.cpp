@@ -107,7 +107,7 @@ Host this_machine() {
 
 std::string default_data_folder() {
   if (const char* folder = std::getenv("DAIS_HOME")) return folder;
-  if (geteuid() == 0) return "/var/lib/dais";
+  if (geteuid() == 0) return shared_data_folder;
   const passwd* user = getpwuid(geteuid());
   return std::string(user ? user->pw_dir : "/tmp") + "/.dais";
 }

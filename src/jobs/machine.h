@@ -24,6 +24,8 @@ struct LocalDevice {
 /// /proc lies.
 std::vector<LocalDevice> divided_devices(const std::string& nvml, const std::string& root = "");
 
+/// Where the daemon of root keeps its data unless told.
+inline constexpr const char* shared_data_folder = "/var/lib/dais";
 /// Where a daemon of this user keeps its data unless told: $DAIS_HOME, /var/lib/dais for root, else
 /// ~/.dais.
 std::string default_data_folder();

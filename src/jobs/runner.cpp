@@ -1,7 +1,6 @@
 #include "jobs/runner.h"
 
 #include <netinet/in.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/span.h"
+#include "jobs/data_folder.h"
 #include "jobs/gpu_shares.h"
 
 namespace dais::jobs {
@@ -106,15 +106,14 @@ void remove_apart(const fs::path& folder) {
 
 // The user's own numbers and home; what the request sets goes first.
 void become_user(Launch& launch, const std::string& name) {
-  const passwd* user = getpwnam(name.c_str());
-  if (!user) {
+  launch.user = account_named(name);
+  if (!launch.user) {
     throw Error(Code::not_found, "this machine has no user '" + name + "'", {},
                 "Add the user, or submit as another");
   }
-  launch.user = {user->pw_uid, user->pw_gid};
   const std::string roots_home = "HOME=" + home_folder();
   for (std::string& variable : launch.environment) {
-    if (variable == roots_home) variable = std::string("HOME=") + user->pw_dir;
+    if (variable == roots_home) variable = "HOME=" + launch.user->home;
   }
   launch.environment.push_back("USER=" + name);
 }

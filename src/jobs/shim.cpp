@@ -151,12 +151,10 @@ ProcessId start_attempt(const std::string& attempt_folder, const Launch& launch,
   std::string blank(status_bytes - 1, ' ');
   if (!write_whole(status.get(), blank + "\n")) refuse(ENOSPC, attempt_folder);
   // So that the job can open its own output again (/dev/stdout).
-  if (launch.user && fchown(log.get(), launch.user->first, launch.user->second) != 0) {
+  if (launch.user && fchown(log.get(), launch.user->user, launch.user->group) != 0) {
     refuse(errno, launch.log);
   }
-  const long user = launch.user ? static_cast<long>(launch.user->first) : -1;
-  const long group = launch.user ? static_cast<long>(launch.user->second) : -1;
-  if (!write_whole(orders.get(), launch_text(launch.folder, launch.tmp, user, group, launch.command,
+  if (!write_whole(orders.get(), launch_text(launch.folder, launch.tmp, launch.user, launch.command,
                                              launch.environment))) {
     refuse(ENOSPC, attempt_folder);
   }

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "jobs/account.h"
 #include "jobs/standby.h"
 
 namespace dais::jobs {
@@ -19,7 +19,7 @@ struct Launch {
   std::string folder;                    ///< where it runs
   std::string log;                       ///< file that takes its output, appended to
   std::vector<std::string> groups = {};  ///< cgroup.procs files that it joins before it runs
-  std::optional<std::pair<uid_t, gid_t>> user = {};  ///< runs as this user; needs root
+  std::optional<Account> user = {};      ///< runs as this user; needs root
   std::string tmp = {};  ///< a folder that it sees as /tmp and /var/tmp; needs root. Empty: none
 };
 

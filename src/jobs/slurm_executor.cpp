@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "jobs/data_folder.h"
 
 namespace dais::jobs {
 namespace {

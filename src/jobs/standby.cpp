@@ -3,7 +3,6 @@
 #include "jobs/standby.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -117,7 +116,7 @@ void write_status(int status_file, int status) {
 struct Orders {
   std::string text;
   const char *folder = nullptr, *tmp = nullptr;
-  long user = -1, group = -1;
+  std::optional<Account> user;
   std::vector<char*> arguments, environment;
 };
 
@@ -134,13 +133,13 @@ bool read_orders(int file, Orders& orders) {
   for (size_t at = 0; at < orders.text.size(); at += std::strlen(&orders.text[at]) + 1) {
     words.push_back(&orders.text[at]);
   }
-  constexpr size_t fixed = 5;
+  constexpr size_t fixed = 4;
   if (words.size() <= fixed) return false;
   orders.folder = words[0];
   orders.tmp = words[1];
-  orders.user = std::strtol(words[2], nullptr, 10);
-  orders.group = std::strtol(words[3], nullptr, 10);
-  const size_t arguments = std::strtoul(words[4], nullptr, 10);
+  orders.user = account_from_text(words[2]);
+  if (*words[2] && !orders.user) return false;
+  const size_t arguments = std::strtoul(words[3], nullptr, 10);
   if (arguments == 0 || arguments > words.size() - fixed) return false;
   const auto middle = words.begin() + static_cast<ptrdiff_t>(fixed + arguments);
   orders.arguments.assign(words.begin() + fixed, middle);
@@ -159,12 +158,6 @@ int join(const std::vector<int>& groups) {
   return 0;
 }
 
-bool become(const Orders& orders) {
-  if (orders.user < 0) return true;
-  return setgroups(0, nullptr) == 0 && setgid(static_cast<gid_t>(orders.group)) == 0 &&
-         setuid(static_cast<uid_t>(orders.user)) == 0;
-}
-
 // Executes the program, or returns the error number.
 int execute(int lock, int log, int launch) {
   Orders orders;
@@ -173,8 +166,9 @@ int execute(int lock, int log, int launch) {
   if (fcntl(lock, F_SETFD, 0) != 0) return errno;
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (*orders.tmp && !hide_tmp(orders.tmp)) return errno;
-  if (null < 0 || !become(orders) || chdir(orders.folder) != 0 || dup2(null, 0) < 0 ||
-      dup2(log, 1) < 0 || dup2(log, 2) < 0) {
+  if (orders.user && !become(*orders.user)) return errno;
+  if (null < 0 || chdir(orders.folder) != 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 ||
+      dup2(log, 2) < 0) {
     return errno;
   }
   execve(orders.arguments[0], orders.arguments.data(), orders.environment.data());
@@ -348,15 +342,14 @@ bool hide_tmp(const char* folder) {
           mount("/tmp", "/var/tmp", nullptr, MS_BIND, nullptr) == 0);
 }
 
-std::string launch_text(const std::string& folder, const std::string& tmp, long user, long group,
-                        const std::vector<std::string>& command,
+std::string launch_text(const std::string& folder, const std::string& tmp,
+                        const std::optional<Account>& user, const std::vector<std::string>& command,
                         const std::vector<std::string>& environment) {
   std::string text;
   const auto add = [&text](const std::string& word) { text.append(word.c_str(), word.size() + 1); };
   add(folder);
   add(tmp);
-  add(std::to_string(user));
-  add(std::to_string(group));
+  add(account_text(user));
   add(std::to_string(command.size()));
   for (const std::string& word : command) add(word);
   for (const std::string& variable : environment) add(variable);

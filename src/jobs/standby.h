@@ -1,8 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "jobs/account.h"
 
 namespace dais::jobs {
 
@@ -32,10 +35,10 @@ class Standby {
   int socket_ = -1;
 };
 
-/// `folder`, `tmp` (empty: that of all), user and group (-1: unchanged), then the words of the
+/// `folder`, `tmp` (empty: that of all), who runs it (nobody: the caller), then the words of the
 /// command and the variables.
-std::string launch_text(const std::string& folder, const std::string& tmp, long user, long group,
-                        const std::vector<std::string>& command,
+std::string launch_text(const std::string& folder, const std::string& tmp,
+                        const std::optional<Account>& user, const std::vector<std::string>& command,
                         const std::vector<std::string>& environment);
 
 /// Gives the calling process its own view of the file system, in which `folder` is /tmp and

@@ -227,6 +227,9 @@ bool Store::checkpoint() {
 }
 
 void Store::open_database() {
+  // For this user alone; SQLite gives its other files the same rights.
+  const int made = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (made >= 0) close(made);
   try {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     const int status = sqlite3_open_v2(path_.c_str(), &database_, flags, nullptr);

@@ -3,11 +3,18 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "jobs/descriptor.h"
@@ -26,13 +33,19 @@ namespace fs = std::filesystem;
               "Check the folder, its rights and the free space");
 }
 
+[[noreturn]] void special(const fs::path& path) {
+  throw Error(Code::invalid_argument, "the working folder holds a socket, pipe or device",
+              path.string(), "Remove it, or submit without snapshot");
+}
+
 class Copy {
  public:
   explicit Copy(const CopyLimits& limits) : left_(limits) {}
 
-  void folder(const fs::path& from, const fs::path& to, int depth);
+  void contents(const fs::path& from, const fs::path& to, int depth);
 
  private:
+  void folder(const fs::path& from, const fs::path& to, int depth);
   void entry(const fs::directory_entry& item, const fs::path& to, int depth);
   void file(const fs::path& from, const fs::path& to);
 
@@ -40,9 +53,11 @@ class Copy {
 };
 
 void Copy::file(const fs::path& from, const fs::path& to) {
-  const Descriptor source(open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // Not to wait for somebody who writes into a pipe that took the file's place.
+  const Descriptor source(open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (source.get() < 0 || fstat(source.get(), &status) != 0) fail("read", from);
+  if (!S_ISREG(status.st_mode)) special(from);
   const auto size = static_cast<uint64_t>(status.st_size);
   if (size > left_.bytes) {
     throw Error(Code::exhausted, "the working folder is larger than what is copied for a job",
@@ -70,19 +85,97 @@ void Copy::entry(const fs::directory_entry& item, const fs::path& to, int depth)
   } else if (fs::is_regular_file(status)) {
     file(item.path(), target);
   } else {
-    throw Error(Code::invalid_argument, "the working folder holds a socket, pipe or device",
-                item.path().string(), "Remove it, or submit without snapshot");
+    special(item.path());
   }
 }
 
 void Copy::folder(const fs::path& from, const fs::path& to, int depth) {
-  if (depth > left_.depth) {
-    throw Error(Code::exhausted, "the working folder is nested too deeply", from.string());
-  }
   struct stat status {};
   if (stat(from.c_str(), &status) != 0) fail("read", from);
   if (mkdir(to.c_str(), (status.st_mode & 0777) | 0700) != 0) fail("make", to);
+  contents(from, to, depth);
+}
+
+void Copy::contents(const fs::path& from, const fs::path& to, int depth) {
+  if (depth > left_.depth) {
+    throw Error(Code::exhausted, "the working folder is nested too deeply", from.string());
+  }
   for (const fs::directory_entry& item : fs::directory_iterator(from)) entry(item, to, depth);
+}
+
+void copy_contents(const fs::path& from, const fs::path& to, const CopyLimits& limits) {
+  try {
+    struct stat status {};
+    if (stat(from.c_str(), &status) != 0) fail("read", from);
+    Copy(limits).contents(from, to, 0);
+  } catch (const fs::filesystem_error& problem) {
+    throw Error(Code::unavailable, "cannot copy: " + problem.code().message(),
+                problem.path1().string(), "Check its rights");
+  }
+}
+
+// What went wrong in another process: the parts of an error, each with a zero behind it.
+std::string error_text(const Error& error) {
+  std::string out = std::to_string(static_cast<int>(error.code()));
+  for (const std::string& part : {error.problem(), error.where(), error.remedy()}) {
+    out += '\0' + part;
+  }
+  return out;
+}
+
+[[noreturn]] void raise(const std::string& text, const fs::path& from) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\0', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  if (parts.size() != 4) {
+    throw Error(Code::unavailable, "the process that copied the working folder died", from.string(),
+                "Check the memory and the limits of the machine");
+  }
+  throw Error(static_cast<Code>(std::atoi(parts[0].c_str())), parts[1], parts[2], parts[3]);
+}
+
+// In a process of its own, for good the owner's. It stands in the folder that it fills: he need not
+// be able to reach it.
+[[noreturn]] void be_copier(int told, const Account& owner, const fs::path& from,
+                            const fs::path& to, const CopyLimits& limits) {
+  std::string text;
+  try {
+    // Files that grow while they are copied have an end, too.
+    const rlimit most{limits.bytes, limits.bytes};
+    signal(SIGXFSZ, SIG_IGN);
+    if (chdir(to.c_str()) != 0 || setrlimit(RLIMIT_FSIZE, &most) != 0 || !become(owner)) {
+      fail("become the user", from);
+    }
+    copy_contents(from, ".", limits);
+  } catch (const Error& error) {
+    text = error_text(error);
+  } catch (const std::exception&) {
+    text = "?";
+  }
+  _exit(write(told, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+}
+
+void copy_as(const Account& owner, const fs::path& from, const fs::path& to,
+             const CopyLimits& limits) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("copy", from);
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  const pid_t child = fork();
+  if (child < 0) fail("copy", from);
+  if (child == 0) be_copier(ends[1], owner, from, to, limits);
+  write_end = Descriptor();
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = read(read_end.get(), buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  if (status != 0 || !text.empty()) raise(text, from);
 }
 
 }  // namespace
@@ -102,18 +195,16 @@ void copy_bytes(int source, int target, const fs::path& from) {
   }
 }
 
-void copy_folder(const fs::path& from, const fs::path& to, const CopyLimits& limits) {
-  if (fs::exists(fs::symlink_status(to))) {
-    errno = EEXIST;
-    fail("make", to);
-  }
+void copy_folder(const fs::path& from, const fs::path& to, const CopyLimits& limits,
+                 const std::optional<Account>& owner) {
+  if (mkdir(to.c_str(), 0700) != 0) fail("make", to);
   try {
-    Copy(limits).folder(from, to, 0);
-  } catch (const fs::filesystem_error& problem) {
-    std::error_code ignored;
-    fs::remove_all(to, ignored);
-    throw Error(Code::unavailable, "cannot copy: " + problem.code().message(),
-                problem.path1().string(), "Check its rights");
+    if (!owner) {
+      copy_contents(from, to, limits);
+    } else {
+      if (chown(to.c_str(), owner->user, owner->group) != 0) fail("give away", to);
+      copy_as(*owner, from, to, limits);
+    }
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(to, ignored);

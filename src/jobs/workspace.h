@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+
+#include "jobs/account.h"
 
 namespace dais::jobs {
 
@@ -14,9 +17,10 @@ struct CopyLimits {
 /// Copies a folder so that later edits do not reach the copy: extents are shared where the file
 /// system can (reflink), else bytes are copied. Symbolic links are copied as links; sockets, pipes
 /// and devices are refused. `to` must not exist; what was copied is removed when the call throws.
-/// Throws exhausted over a limit, not_found or unavailable when something cannot be read.
+/// With an owner, which takes root, a process of his copies what he may read, and `to` is his
+/// alone. Throws exhausted over a limit, not_found or unavailable when something cannot be read.
 void copy_folder(const std::filesystem::path& from, const std::filesystem::path& to,
-                 const CopyLimits& limits = {});
+                 const CopyLimits& limits = {}, const std::optional<Account>& owner = {});
 
 /// Copies what an open file holds from where it stands; extents are shared where the file system
 /// can. `from` is what errors name.

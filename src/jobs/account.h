@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dais::jobs {
+
+/// A user of this machine, with all that decides what he may open.
+struct Account {
+  uid_t user = 0;
+  gid_t group = 0;
+  std::vector<gid_t> groups;  ///< all he is in
+  std::string home;
+};
+
+/// Nothing when the machine has no such user.
+std::optional<Account> account_named(const std::string& name);
+
+/// Makes the calling process one of that user, for good; needs root. False, with errno, when the
+/// system refuses. Allocates nothing.
+bool become(const Account& account);
+
+/// The numbers as text and back, for a process that reads its orders; empty text: nobody.
+std::string account_text(const std::optional<Account>& account);
+std::optional<Account> account_from_text(const char* text);
+
+}  // namespace dais::jobs
