@@ -8,6 +8,7 @@ namespace {
 // Hosts of one free count that are tried before the next count: a host is passed over only when its
 // CPUs or memory run out before its GPUs, which is rare.
 constexpr int scan_limit = 64;
+constexpr int hosts_scanned = 16 * scan_limit;  // of all free counts
 constexpr int racks_tried = 8;
 
 uint64_t whole_key(int free_devices, uint32_t rack, HostId host) {
@@ -66,7 +67,7 @@ using Free = std::array<int16_t, max_devices>;
 std::vector<int> fit_parts(const HostState& state, Free& free, const Shape& shape) {
   std::vector<int> picked;
   Free left = free;
-  unsigned used = state.closed_devices;
+  uint64_t used = state.closed_devices;
   for (int i = 0; i < shape.devices(); ++i) {
     int best = -1;
     for (int device = 0; device < state.host->devices; ++device) {
@@ -74,7 +75,7 @@ std::vector<int> fit_parts(const HostState& state, Free& free, const Shape& shap
       if (best < 0 || left[device] < left[best]) best = device;
     }
     if (best < 0) return {};
-    used |= 1U << best;
+    used |= uint64_t{1} << best;
     left[best] = static_cast<int16_t>(left[best] - shape.part(i));
     picked.push_back(best);
   }
@@ -162,6 +163,7 @@ HostId Capacity::add_host(Host host) {
   state.cpu_free = host.cpu_milli;
   state.memory_free = host.memory_mib;
   state.host = std::make_shared<const Host>(std::move(host));
+  widest_ = std::max(widest_, state.host->devices);
   const HostId id = next_host_++;
   hosts_.set(id, state);
   index(id, state);
@@ -226,7 +228,7 @@ void Capacity::set_open(HostId id, bool open) {
 void Capacity::set_device_open(HostId id, int device, bool open) {
   DAIS_CHECK(device >= 0 && device < host(id).host->devices);
   change_host(id, [device, open](HostState& state) {
-    const auto bit = static_cast<uint16_t>(1u << device);
+    const uint64_t bit = uint64_t{1} << device;
     state.closed_devices = open ? state.closed_devices & ~bit : state.closed_devices | bit;
   });
 }
@@ -338,8 +340,8 @@ std::optional<Placement> Capacity::find_whole(const Shape& shape) const {
 
 bool Capacity::on_one_host(const Shape& shape, Placement& out) const {
   const int64_t devices = shape.total().gpu_milli / whole_gpu;
-  if (devices > max_devices) return false;
-  for (int free = static_cast<int>(devices); free <= max_devices; ++free) {
+  if (devices > widest_) return false;
+  for (int free = static_cast<int>(devices); free <= widest_; ++free) {
     auto entry = by_whole_.lower_bound(whole_key(free, 0, 0));
     for (int scanned = 0;
          entry && entry->first >> 56 == static_cast<uint64_t>(free) && scanned < scan_limit;
@@ -361,7 +363,7 @@ bool Capacity::on_one_host(const Shape& shape, Placement& out) const {
 int Capacity::on_rack(uint32_t rack, const Shape& shape, int tasks, Placement& out) const {
   const int per_task = whole_per_task(shape);
   std::vector<HostId> used;
-  for (int free = max_devices; free >= per_task && tasks > 0; --free) {
+  for (int free = widest_; free >= per_task && tasks > 0; --free) {
     auto entry = by_whole_.lower_bound(whole_key(free, rack, 0));
     while (entry && tasks > 0 && entry->first >> 32 == whole_key(free, rack, 0) >> 32) {
       const auto id = static_cast<HostId>(entry->first);
@@ -376,7 +378,7 @@ int Capacity::on_rack(uint32_t rack, const Shape& shape, int tasks, Placement& o
     }
   }
   // None was tighter: take the tightest of the hosts passed over.
-  for (int free = per_task; free <= max_devices && tasks > 0; ++free) {
+  for (int free = per_task; free <= widest_ && tasks > 0; ++free) {
     auto entry = by_whole_.lower_bound(whole_key(free, rack, 0));
     while (entry && tasks > 0 && entry->first >> 32 == whole_key(free, rack, 0) >> 32) {
       const auto id = static_cast<HostId>(entry->first);
@@ -426,7 +428,7 @@ std::optional<Placement> Capacity::find_fraction(const Resources& task) const {
     if (hosts(host(id))) return Placement{{id, device, 0, share}};
   }
   auto entry = by_whole_.lower_bound(whole_key(1, 0, 0));
-  for (int scanned = 0; entry && scanned < scan_limit * max_devices;
+  for (int scanned = 0; entry && scanned < hosts_scanned;
        ++scanned, entry = by_whole_.after(entry->first)) {
     const auto id = static_cast<HostId>(entry->first);
     if (!hosts(host(id))) continue;

@@ -16,7 +16,7 @@ struct HostState {
   std::array<int16_t, max_devices> gpu_free{};  ///< thousandths
   int64_t cpu_free = 0;
   int64_t memory_free = 0;
-  uint16_t closed_devices = 0;  ///< bit per device that must not be given out
+  uint64_t closed_devices = 0;  ///< bit per device that must not be given out
   bool open = true;             ///< closed hosts keep their jobs but get no new ones
 
   /// Devices of which nothing is used.
@@ -88,6 +88,7 @@ class Capacity {
   PersistentMap<Nothing> by_rack_;    // [free devices 32][rack 32]
   PersistentMap<int32_t> rack_free_;  // free devices of each rack
   HostId next_host_ = 0;
+  int widest_ = 0;  // most devices of a host
   Resources total_;
   int64_t gpu_free_ = 0;
   int64_t whole_free_ = 0;

@@ -18,7 +18,10 @@ using HostId = uint32_t;
 using ProjectId = uint32_t;
 
 inline constexpr ProjectId no_project = std::numeric_limits<ProjectId>::max();
-inline constexpr int max_devices = 16;
+/// Of one host: eight GPUs that MIG divides are 56.
+inline constexpr int max_devices = 64;
+/// Of the list of devices that one task may name.
+inline constexpr int max_parts = 16;
 inline constexpr int64_t whole_gpu = 1000;
 inline constexpr int64_t unlimited = 1'000'000'000'000'000;
 
@@ -33,7 +36,7 @@ struct Shape {
   bool preemptible = true;
   /// What a task asks of several devices, not all of them whole: thousandths of each, the largest
   /// first, 0 behind the last. gpu_milli is their sum. All 0 for any other task.
-  std::array<int16_t, max_devices> parts{};
+  std::array<int16_t, max_parts> parts{};
 
   bool operator==(const Shape&) const = default;
   Resources total() const { return task * tasks; }
@@ -55,8 +58,7 @@ inline int Shape::devices() const {
 }
 
 inline int64_t Shape::part(int index) const {
-  if (index >= max_devices) return 0;
-  if (mixed()) return parts[static_cast<size_t>(index)];
+  if (mixed()) return index < max_parts ? parts[static_cast<size_t>(index)] : 0;
   return std::clamp<int64_t>(task.gpu_milli - index * whole_gpu, 0, whole_gpu);
 }
 

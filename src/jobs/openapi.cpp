@@ -141,7 +141,7 @@ constexpr std::string_view kText = R"json({
         "environment": {"type": "object", "additionalProperties": {"type": "string"}},
         "tasks": {"type": "integer", "minimum": 1, "maximum": 4096},
         "min_tasks": {"type": "integer", "minimum": 0, "maximum": 4096},
-        "gpu_milli": {"type": "integer", "minimum": 0, "maximum": 16000},
+        "gpu_milli": {"type": "integer", "minimum": 0, "maximum": 64000},
         "gpu_mib": {"type": "integer", "minimum": 0, "maximum": 10000000},
         "gpu_parts": {"type": "array", "minItems": 2, "maxItems": 16, "items": {"type": "object",
           "properties": {"gpu_milli": {"type": "integer", "minimum": 0, "maximum": 1000},

@@ -135,6 +135,42 @@ TEST(JobsParts, AGangHasEveryTaskWholeOrNone) {
   EXPECT_GT(placed, 500);
 }
 
+// Eight GPUs that MIG divides by seven are more devices than a word has bits.
+TEST(JobsParts, AHostMayHaveManyDevices) {
+  Capacity capacity;
+  Host host;
+  host.devices = max_devices;
+  host.cpu_milli = host.memory_mib = uncounted;
+  capacity.add_host(host);
+  capacity.set_device_open(0, 40, false);
+  capacity.set_device_open(0, 63, false);
+  std::set<int> given;
+  const auto take = [&](const Shape& shape) {
+    const auto found = capacity.find(shape);
+    if (!found) return false;
+    for (const Slot& slot : *found) EXPECT_TRUE(given.insert(slot.device).second);
+    capacity.take(*found, shape);
+    capacity.verify();
+    return true;
+  };
+  Shape wide;
+  wide.task = {50 * whole_gpu, 0, 0};
+  EXPECT_TRUE(take(wide));
+  EXPECT_TRUE(take(parts({1000, 700, 700})));
+  Shape half;
+  half.task = {600, 0, 0};
+  half.tasks = 9;
+  EXPECT_TRUE(take(half));
+  half.tasks = 1;
+  EXPECT_FALSE(take(half));
+  EXPECT_EQ(given.size(), 62U);
+  EXPECT_FALSE(given.contains(40) || given.contains(63));
+  capacity.set_device_open(0, 63, true);
+  EXPECT_TRUE(take(half));
+  EXPECT_TRUE(given.contains(63));
+  EXPECT_THROW(capacity.add_host({.name = "more", .devices = max_devices + 1}), Error);
+}
+
 TEST(JobsParts, OnlyWholeDevicesAreAskedForAsEver) {
   EXPECT_FALSE(parts({1000, 1000}).mixed());
   EXPECT_EQ(parts({1000, 1000}).task.gpu_milli, 2000);

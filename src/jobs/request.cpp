@@ -66,8 +66,8 @@ void check_words(Problems& problems, const JobRequest& request) {
 void check_parts(Problems& problems, const JobRequest& request) {
   if (request.gpu_parts.empty()) return;
   const size_t count = request.gpu_parts.size();
-  problems.check(count > 1 && count <= max_devices,
-                 "gpus: list 2 to " + std::to_string(max_devices) + " devices");
+  problems.check(count > 1 && count <= max_parts,
+                 "gpus: list 2 to " + std::to_string(max_parts) + " devices");
   problems.check(request.gpu_mib == 0, "gpus: memory of one device and a list of devices");
   int64_t sum = 0;
   bool sound = true;
@@ -124,7 +124,7 @@ Shape shape_of(const JobRequest& request, int tasks) {
   if (!shares_device(request) || request.gpu_parts.empty()) return shape;
   size_t count = 0;
   for (const DevicePart& part : request.gpu_parts) {
-    if (count < max_devices) shape.parts[count++] = static_cast<int16_t>(part.gpu_milli);
+    if (count < max_parts) shape.parts[count++] = static_cast<int16_t>(part.gpu_milli);
   }
   std::sort(shape.parts.begin(), shape.parts.end(), std::greater<>());
   return shape;

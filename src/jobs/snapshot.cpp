@@ -49,7 +49,7 @@ bool covered(const Resources& given, const Resources& owned) {
 // Parts of several devices: at least two, the largest first, not all of them whole.
 bool well_formed(const Shape& shape) {
   int64_t sum = 0;
-  for (int i = 0; i < max_devices; ++i) {
+  for (int i = 0; i < max_parts; ++i) {
     if (shape.part(i) < shape.part(i + 1)) return false;
     sum += shape.part(i);
   }
