@@ -97,7 +97,7 @@ void up(const Arguments& arguments) {
       static_cast<uint64_t>(jobs::parse_mib(arguments.artefact_limit, "--artefact-limit")) << 20;
   options.nvml = slurm ? "" : arguments.nvml;
   options.devices = divided;
-  options.own_users = geteuid() == 0 && !arguments.as_daemon && !slurm;
+  options.own_users = geteuid() == 0 && !arguments.as_daemon;
   if (slurm)
     options.slurm = {arguments.partition, jobs::parse_seconds(arguments.patience, "--patience")};
   jobs::Daemon daemon(options);
@@ -107,7 +107,8 @@ void up(const Arguments& arguments) {
   server.listen_unix(socket, geteuid() == 0 ? 0666 : 0600);
   if (!arguments.listen.empty()) listen_on(server, arguments);
   if (slurm) {
-    std::fprintf(stderr, "jobs run through Slurm, as the user of this program\n");
+    std::fprintf(stderr, "jobs run through Slurm, as %s\n",
+                 options.own_users ? "who submitted them" : "the user of this program");
   } else {
     tell(arguments, host, socket);
   }

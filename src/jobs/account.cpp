@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "base/error.h"
+
 namespace dais::jobs {
 
 std::optional<Account> account_named(const std::string& name) {
@@ -18,6 +20,27 @@ std::optional<Account> account_named(const std::string& name) {
   } while (getgrouplist(name.c_str(), out.group, out.groups.data(), &count) < 0);
   out.groups.resize(static_cast<size_t>(count));
   return out;
+}
+
+Account account_of(const std::string& name) {
+  const auto account = account_named(name);
+  if (account) return *account;
+  throw Error(Code::not_found, "this machine has no user '" + name + "'", {},
+              "Add the user, or submit as another");
+}
+
+void set_user(std::vector<std::string>& environment, const std::string& name,
+              const Account& account) {
+  const std::string daemons_home = "HOME=" + home_folder();
+  for (std::string& variable : environment) {
+    if (variable == daemons_home) variable = "HOME=" + account.home;
+  }
+  environment.push_back("USER=" + name);
+}
+
+std::string home_folder() {
+  const passwd* user = getpwuid(getuid());
+  return user ? user->pw_dir : "/";
 }
 
 bool become(const Account& account) {

@@ -19,9 +19,19 @@ struct Account {
 /// Nothing when the machine has no such user.
 std::optional<Account> account_named(const std::string& name);
 
+/// Throws not_found when the machine has no such user.
+Account account_of(const std::string& name);
+
 /// Makes the calling process one of that user, for good; needs root. False, with errno, when the
 /// system refuses. Allocates nothing.
 bool become(const Account& account);
+
+/// Of the user this program runs as.
+std::string home_folder();
+
+/// Makes variables those of a user: his home and name, where a request did not choose a home.
+void set_user(std::vector<std::string>& environment, const std::string& name,
+              const Account& account);
 
 /// The numbers as text and back, for a process that reads its orders; empty text: nobody.
 std::string account_text(const std::optional<Account>& account);

@@ -1,6 +1,5 @@
 #include "jobs/controller.h"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +37,8 @@ std::string stop_reason(const std::vector<EventRow>& events) {
 
 std::unique_ptr<Executor> make_executor(const Controller::Options& options, const Store& store) {
   if (options.slurm) {
-    return std::make_unique<SlurmExecutor>(options.folder, *options.slurm, store.identity());
+    return std::make_unique<SlurmExecutor>(options.folder, *options.slurm, store.identity(),
+                                           options.own_users);
   }
   return std::make_unique<Runner>(options.folder, options.own_users, options.processes_per_task,
                                   options.devices);

@@ -1,6 +1,5 @@
 #include "jobs/executor.h"
 
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,11 +30,6 @@ std::string visible_devices(const Placement& placement, int task,
 }
 
 }  // namespace
-
-std::string home_folder() {
-  const passwd* user = getpwuid(getuid());
-  return user ? user->pw_dir : "/";
-}
 
 std::string tf_config(const std::vector<std::string>& addresses, int port, int task) {
   nlohmann::ordered_json config;

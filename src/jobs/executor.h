@@ -120,8 +120,6 @@ class Executor {
 /// PATH of jobs that bring none.
 inline constexpr const char* default_path =
     "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
-/// Of the user this program runs as.
-std::string home_folder();
 
 /// The variables every rank finds, besides those of the request: PATH, HOME, RANK, WORLD_SIZE,
 /// LOCAL_RANK, MASTER_ADDR, MASTER_PORT, TF_CONFIG, CUDA_VISIBLE_DEVICES, DAIS_JOB_ID,

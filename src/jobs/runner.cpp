@@ -104,20 +104,6 @@ void remove_apart(const fs::path& folder) {
   if (between > 0) waitpid(between, nullptr, 0);
 }
 
-// The user's own numbers and home; what the request sets goes first.
-void become_user(Launch& launch, const std::string& name) {
-  launch.user = account_named(name);
-  if (!launch.user) {
-    throw Error(Code::not_found, "this machine has no user '" + name + "'", {},
-                "Add the user, or submit as another");
-  }
-  const std::string roots_home = "HOME=" + home_folder();
-  for (std::string& variable : launch.environment) {
-    if (variable == roots_home) variable = "HOME=" + launch.user->home;
-  }
-  launch.environment.push_back("USER=" + name);
-}
-
 }  // namespace
 
 std::string resolve_program(const std::string& program, const std::string& path) {
@@ -171,7 +157,10 @@ Launch Runner::launch_of(const AttemptName& name, const JobRequest& request,
     launch.command[0] = (fs::path(launch.folder) / launch.command[0]).lexically_normal().string();
   }
   launch.log = log(name, task).string();
-  if (own_users_) become_user(launch, request.user);
+  if (own_users_) {
+    launch.user = account_of(request.user);
+    set_user(launch.environment, request.user, *launch.user);
+  }
   if (shares_device(request)) {
     const std::string pipe = mps_folder(request);
     const std::string limits = mps_limits(shares_of(request, placement, task), memory_mib_);

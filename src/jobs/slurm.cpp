@@ -204,6 +204,12 @@ std::vector<SlurmNode> Slurm::nodes() const {
   return parse_nodes(answer.text);
 }
 
+bool Slurm::has_begun(const std::string& file) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file, error);
+  return !error && size > 0;
+}
+
 void Slurm::keep(const std::string& uuid, Order order) {
   {
     const std::lock_guard lock(mutex_);
@@ -322,7 +328,7 @@ void Slurm::submit_missing() {
     for (const auto& [uuid, kept] : kept_) {
       const View& view = kept.view;
       if (view.job || view.cancelled || !view.refusal.empty() || !kept.signals.empty()) continue;
-      if (!std::filesystem::exists(kept.order.begun)) missing[uuid] = kept.order;
+      if (!has_begun(kept.order.begun)) missing[uuid] = kept.order;
     }
   }
   for (const auto& [uuid, order] : missing) {
@@ -365,7 +371,7 @@ void Slurm::send_signals() {
     for (const int signal : due.signals) {
       if (!due.job || due.job->over()) break;
       // Before it has begun there is nothing in it that could take a signal.
-      const bool whole = signal == SIGKILL || !std::filesystem::exists(due.begun);
+      const bool whole = signal == SIGKILL || !has_begun(due.begun);
       cancelled = cancelled || whole;
       std::vector<std::string> command = {"scancel", due.job->id};
       if (!whole) command.insert(command.begin() + 1, "--signal=" + std::to_string(signal));

@@ -61,7 +61,7 @@ class Slurm {
   struct Order {
     std::vector<std::string> arguments;  ///< of sbatch, the script last
     std::map<std::string, std::string> environment;
-    /// Exists as soon as the job has begun: it is not submitted again then.
+    /// A file that is not empty as soon as the job has begun: it is not submitted again then.
     std::string begun;
   };
   /// Keeps a job in Slurm's hands until forget().
@@ -71,6 +71,9 @@ class Slurm {
   void cancel_strays();
   /// Sends a signal to what the job runs; SIGKILL, and any signal before it began, cancels it.
   void signal(const std::string& uuid, int signal);
+
+  /// What `begun` of an order tells.
+  static bool has_begun(const std::string& file);
 
   struct View {
     bool reached = false;  ///< Slurm answered since the job was kept and its last signal was given

@@ -3,17 +3,22 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <regex>
 #include <sstream>
 
 #include "base/error.h"
 #include "jobs/data_folder.h"
+#include "jobs/descriptor.h"
 
 namespace dais::jobs {
 namespace {
@@ -23,28 +28,45 @@ namespace fs = std::filesystem;
 constexpr size_t identity_digits = 13;  // six bytes and a dash
 constexpr int first_port = 20'000, ports = 20'000;
 
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
+constexpr size_t most_srun_log = 1 << 20, most_line = 1 << 10;
+
+// The beginning, however much a job wrote into it.
+std::string read_text(const fs::path& path, size_t most) {
+  std::string out(most, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(out.data(), static_cast<std::streamsize>(out.size()));
+  out.resize(static_cast<size_t>(file.gcount()));
+  return out;
 }
 
-void write_text(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) {
-    throw Error(Code::exhausted, "cannot write the scripts of an attempt", path.string(),
-                "Check the free space of the data folder");
-  }
+[[noreturn]] void fail(const fs::path& path) {
+  const int error = errno;
+  throw Error(error == ENOSPC || error == EDQUOT ? Code::exhausted : Code::unavailable,
+              std::string("cannot write the files of an attempt: ") + std::strerror(error),
+              path.string(), "Check the free space and the rights of the data folder");
+}
+
+// A file for the owner, which stays as it is where it is there already. Empty ones get the text.
+void give_file(const fs::path& path, const std::string& text, const std::optional<Account>& owner) {
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  struct stat status {};
+  if (file.get() < 0 || fstat(file.get(), &status) != 0) fail(path);
+  if (owner && fchown(file.get(), owner->user, owner->group) != 0) fail(path);
+  if (status.st_size > 0 || text.empty()) return;
+  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail(path);
+}
+
+// Never half of it, nor anything else than the text, whoever reads it meanwhile.
+void give_text(const fs::path& path, const std::string& text, const std::optional<Account>& owner) {
+  const fs::path part = path.string() + ".part";
+  unlink(part.c_str());
+  give_file(part, text, owner);
+  if (rename(part.c_str(), path.c_str()) != 0) fail(path);
 }
 
 bool lock_held(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool held = flock(file, LOCK_EX | LOCK_NB) != 0;
-  close(file);
-  return held;
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  return file.get() >= 0 && flock(file.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
 // Variables that differ from rank to rank, or that Slurm sets.
@@ -104,11 +126,13 @@ std::string shell_word(const std::string& text) {
 }
 
 std::optional<FailedTask> first_failure(const std::string& srun_log) {
-  static const std::regex exited(R"(tasks? (\d+)[^:]*: Exited with exit code (\d+))");
+  static const std::regex exited(R"(tasks? (\d{1,6})[^:]*: Exited with exit code (\d{1,6}))");
   static const std::regex killed(
-      R"(tasks? (\d+)[^:]*: (Killed|Terminated|Segmentation fault|Aborted))");
+      R"(tasks? (\d{1,6})[^:]*: (Killed|Terminated|Segmentation fault|Aborted))");
   std::istringstream lines(srun_log);
   for (std::string line; std::getline(lines, line);) {
+    // The log is the job's to write: such a line would exhaust the stack.
+    if (line.size() > most_line) continue;
     std::smatch match;
     if (std::regex_search(line, match, exited)) {
       return FailedTask{std::stoi(match[1]), std::stoi(match[2]), 0};
@@ -125,10 +149,12 @@ std::optional<FailedTask> first_failure(const std::string& srun_log) {
   return std::nullopt;
 }
 
-SlurmExecutor::SlurmExecutor(fs::path folder, const Options& options, std::string identity)
+SlurmExecutor::SlurmExecutor(fs::path folder, const Options& options, std::string identity,
+                             bool own_users)
     : Executor(std::move(folder)),
       options_(options),
       identity_(std::move(identity)),
+      own_users_(own_users),
       slurm_(options.partition, uuid({}).substr(0, identity_digits)) {
   nodes_ = slurm_.nodes();
   if (nodes_.empty()) {
@@ -207,17 +233,20 @@ std::string SlurmExecutor::uuid(const AttemptName& name) const {
 }
 
 std::string SlurmExecutor::batch_script(const AttemptName& name, const JobRequest& request,
-                                        int port) const {
+                                        const std::optional<Account>& owner, int port) const {
   const std::string folder = attempt_folder(name).string();
   std::ostringstream out;
   out << "#!/bin/sh\n"
       << "cd " << shell_word(folder)
       << " || exit 1\n"
       // A job that Slurm lost and that was submitted again may come twice: once is enough.
-      << "mkdir begun 2>/dev/null || exit 0\n"
-      << "exec 9>lock && flock 9\n"
+      << "exec 9>>lock\n"
+      << "flock -n 9 || exit 0\n"
+      << "[ ! -s begun ] && echo 1 >begun || exit 0\n"
       << "unset SLURM_EXPORT_ENV\n";
-  for (const std::string& variable : rank_environment(name, request, {}, 0, port)) {
+  std::vector<std::string> variables = rank_environment(name, request, {}, 0, port);
+  if (owner) set_user(variables, request.user, *owner);
+  for (const std::string& variable : variables) {
     if (set_by_rank(variable)) continue;
     const size_t equals = variable.find('=');
     out << "export " << variable.substr(0, equals) << "=" << shell_word(variable.substr(equals + 1))
@@ -232,8 +261,8 @@ std::string SlurmExecutor::batch_script(const AttemptName& name, const JobReques
       << shell_word(folder + "/rank") << " </dev/null 2>>srun.log 9>&-\n"
       << "code=$?\n"
       // srun needs the controller for a moment: that it was away is not the job's failure.
-      << "if [ $code != 0 ] && [ ! -e launched ]; then echo unlaunched >status; exit 0; fi\n"
-      << "echo \"ended $code\" > status.part && mv status.part status\n";
+      << "if [ $code != 0 ] && [ ! -s launched ]; then echo unlaunched 1<>status; exit 0; fi\n"
+      << "echo \"ended $code\" 1<>status\n";
   return out.str();
 }
 
@@ -242,7 +271,7 @@ std::string SlurmExecutor::rank_script(const AttemptName& name, const JobRequest
   std::string config = tf_config(addresses, port, 0);
   const size_t index = config.rfind('0');
   std::ostringstream out;
-  out << ": >" << shell_word((attempt_folder(name) / "launched").string()) << "\n"
+  out << "echo 1 >>" << shell_word((attempt_folder(name) / "launched").string()) << "\n"
       << "export RANK=\"$SLURM_PROCID\" LOCAL_RANK=\"$SLURM_LOCALID\"\n"
       << "export MASTER_ADDR=" << shell_word(addresses[0]) << "\n"
       << "export TF_CONFIG=" << shell_word(config.substr(0, index)) << "\"$SLURM_PROCID\""
@@ -254,13 +283,15 @@ std::string SlurmExecutor::rank_script(const AttemptName& name, const JobRequest
   return out.str();
 }
 
-void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
-                          const Placement& placement) {
+// Whatever the attempt will write into is made here; its owner may pass, and make nothing.
+void SlurmExecutor::lay_out(const AttemptName& name, const JobRequest& request,
+                            const std::optional<Account>& owner, int port,
+                            const std::vector<HostId>& hosts) const {
   const fs::path folder = attempt_folder(name);
   make_folder(folder);
-  const std::string id = uuid(name);
-  const int port = first_port + static_cast<int>(std::hash<std::string>()(id) % ports);
-  const std::vector<HostId> hosts = hosts_of_tasks(placement);
+  if (owner) {
+    for (fs::path way = folder; way != this->folder(); way = way.parent_path()) let_pass(way);
+  }
   std::vector<std::string> addresses;
   std::string host_file;
   for (const HostId host : hosts) {
@@ -268,9 +299,24 @@ void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
     addresses.push_back(node.address);
     host_file += node.name + "\n";
   }
-  write_text(folder / "hosts", host_file);
-  write_text(folder / "rank", rank_script(name, request, addresses, port));
-  write_text(folder / "batch", batch_script(name, request, port));
+  for (const char* file : {"begun", "lock", "launched", "srun.log", "batch.log"}) {
+    give_file(folder / file, "", owner);
+  }
+  give_file(folder / "status", std::string(status_bytes - 1, ' ') + "\n", owner);
+  for (int task = 0; task < request.tasks; ++task) give_file(log(name, task), "", owner);
+  give_text(folder / "hosts", host_file, owner);
+  give_text(folder / "rank", rank_script(name, request, addresses, port), owner);
+  give_text(folder / "batch", batch_script(name, request, owner, port), owner);
+}
+
+void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
+                          const Placement& placement) {
+  const fs::path folder = attempt_folder(name);
+  const std::string id = uuid(name);
+  const int port = first_port + static_cast<int>(std::hash<std::string>()(id) % ports);
+  std::optional<Account> owner;
+  if (own_users_) owner = account_of(request.user);
+  lay_out(name, request, owner, port, hosts_of_tasks(placement));
   const int64_t cpus = std::max<int64_t>(1, request.cpu_milli / 1000);
   Slurm::Order order;
   order.arguments = {"--job-name=" + ("dais-" + std::to_string(name.job)),
@@ -281,6 +327,10 @@ void SlurmExecutor::start(const AttemptName& name, const JobRequest& request,
                      "--open-mode=append",
                      "--output=" + (folder / "batch.log").string(),
                      "--chdir=/"};
+  if (owner) {
+    order.arguments.push_back("--uid=" + std::to_string(owner->user));
+    order.arguments.push_back("--gid=" + std::to_string(owner->group));
+  }
   if (request.memory_mib > 0) {
     order.arguments.push_back(
         "--mem-per-cpu=" + std::to_string((request.memory_mib + cpus - 1) / cpus) + "M");
@@ -301,14 +351,14 @@ AttemptOutcome SlurmExecutor::inspect(const AttemptName& name, int tasks) const 
   const fs::path folder = attempt_folder(name);
   // Slurm first: what it says is over has written its status before.
   const Slurm::View slurm = slurm_.view(uuid(name));
-  const std::string status = read_text(folder / "status");
-  std::error_code error;
-  const bool begun = fs::exists(folder / "begun", error);
+  const std::string status = read_text(folder / "status", status_bytes);
+  const bool begun = Slurm::has_begun(folder / "begun");
   if (status.starts_with("ended ")) {
     outcome.state = AttemptState::ended;
-    const int code = std::atoi(status.c_str() + 6);
+    const auto code =
+        static_cast<int>(std::clamp(std::strtol(status.c_str() + 6, nullptr, 10), 0L, 255L));
     if (code == 0) return outcome;
-    const auto failure = first_failure(read_text(folder / "srun.log"));
+    const auto failure = first_failure(read_text(folder / "srun.log", most_srun_log));
     outcome.failed_task = failure ? std::min(failure->task, tasks - 1) : 0;
     outcome.exit_code = failure ? failure->exit_code : code;
     outcome.signal = failure ? failure->signal : 0;
@@ -323,14 +373,16 @@ AttemptOutcome SlurmExecutor::inspect(const AttemptName& name, int tasks) const 
   const bool ended = slurm.job && (slurm.job->over() || slurm.job->launch_failed);
   const bool over = slurm.reached && (!slurm.job || ended);
   if (begun) {
-    outcome.state =
-        over && !lock_held(folder / "lock") ? AttemptState::lost : AttemptState::running;
+    // Who holds the lock of a job that was killed does so to hold its place.
+    const bool gone = over && (slurm.cancelled || !lock_held(folder / "lock"));
+    outcome.state = gone ? AttemptState::lost : AttemptState::running;
   } else if (!slurm.refusal.empty()) {
     outcome.state = AttemptState::lost;
     outcome.note = "Slurm refused it: " + slurm.refusal;
   } else if (slurm.reached && (ended || (slurm.cancelled && over))) {
     outcome.state = AttemptState::lost;
   } else {
+    std::error_code error;
     outcome.state =
         fs::exists(folder / "batch", error) ? AttemptState::queued : AttemptState::absent;
   }

@@ -14,9 +14,11 @@ namespace dais::jobs {
 /// whose comment is a UUID made of the store's identity, the job and the attempt. The data folder
 /// and the working folders must be the same on every node.
 ///
-/// Each attempt's folder tells how it stands, whatever Slurm forgot: `begun` is made by the first
-/// instance of the batch script and turns every other away, `lock` is held while it runs, `status`
-/// is its last act.
+/// Each attempt's folder tells how it stands, whatever Slurm forgot: `begun` is written by the
+/// first instance of the batch script and turns every other away, `lock` is held while it runs,
+/// `status` is its last act. All its files are made before Slurm hears of it. With `own_users` they
+/// belong to who submitted the job, and the folder does not: he can write into them, and put
+/// nothing in their place.
 class SlurmExecutor : public Executor {
  public:
   struct Options {
@@ -25,7 +27,8 @@ class SlurmExecutor : public Executor {
     double patience_s = 120;
   };
   /// Throws unavailable when Slurm does not answer.
-  SlurmExecutor(std::filesystem::path folder, const Options& options, std::string identity);
+  SlurmExecutor(std::filesystem::path folder, const Options& options, std::string identity,
+                bool own_users = false);
 
   std::vector<Host> hosts(const Host& machine) const override;
   std::vector<bool> open_hosts() const override;
@@ -48,12 +51,17 @@ class SlurmExecutor : public Executor {
   std::string uuid(const AttemptName& name) const;
 
  private:
-  std::string batch_script(const AttemptName& name, const JobRequest& request, int port) const;
+  void lay_out(const AttemptName& name, const JobRequest& request,
+               const std::optional<Account>& owner, int port,
+               const std::vector<HostId>& hosts) const;
+  std::string batch_script(const AttemptName& name, const JobRequest& request,
+                           const std::optional<Account>& owner, int port) const;
   std::string rank_script(const AttemptName& name, const JobRequest& request,
                           const std::vector<std::string>& addresses, int port) const;
 
   Options options_;
   std::string identity_;
+  bool own_users_;
   std::vector<SlurmNode> nodes_;                                        // in the order of hosts()
   std::map<HostId, std::chrono::steady_clock::time_point> left_alone_;  // until when
   Slurm slurm_;

@@ -1,6 +1,7 @@
 #include "jobs/slurm.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,6 +74,12 @@ TEST(JobsSlurm, TheFirstFailedTaskIsNamed) {
   EXPECT_EQ(several->task, 2);
   EXPECT_EQ(several->signal, SIGSEGV);
   EXPECT_FALSE(first_failure("srun: job 3 queued and waiting for resources\n"));
+  // A job may write into it, too.
+  const auto huge = first_failure("task 99999999999999999999: Exited with exit code 1\n");
+  ASSERT_TRUE(huge);
+  EXPECT_LE(huge->task, 999'999);
+  const std::string endless(1 << 20, 'x');
+  EXPECT_FALSE(first_failure("task 1" + endless + ": Killed\n"));
 }
 
 // Programs that stand in for Slurm's: a queue in a file, which a test may lose.
@@ -138,7 +145,7 @@ TEST_F(JobsSlurmStandIn, WhatVanishedIsSubmittedAgainUntilItBegins) {
   EXPECT_EQ(lines("submitted"), 1);  // nobody can say that it is lost
   fs::remove(folder_ / "away");
   ASSERT_TRUE(soon([&] { return lines("submitted") == 2; }));
-  write("begun", "");
+  write("begun", "1");
   write("queue", "");
   ASSERT_TRUE(soon([&] { return slurm.view("u").reached && !slurm.view("u").job; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(800));
@@ -186,6 +193,58 @@ TEST_F(JobsSlurmStandIn, ALaunchThatFailedIsNoCancellation) {
   ASSERT_TRUE(soon([&] { return lost() && !executor.inspect({1, 1}, 1).blameless; }));
   EXPECT_EQ(executor.inspect({1, 1}, 1).note, "Slurm ended it: CANCELLED");
   EXPECT_EQ(lines("submitted"), 1);
+}
+
+// Whoever submits owns what his attempt writes into, and not where it lies.
+TEST_F(JobsSlurmStandIn, TheFilesOfAnAttemptAreItsUsersAndItsFolderIsNot) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  SlurmExecutor executor(folder_ / "data", {}, "id", true);
+  JobRequest request;
+  request.command = {"true"};
+  request.folder = folder_.string();
+  request.user = "nobody";
+  request.tasks = 2;
+  executor.start({1, 1}, request, {{0, -1, 0, 0}, {0, -1, 1, 0}});
+  const fs::path attempt = folder_ / "data/jobs/1/1";
+  struct stat status {};
+  for (const fs::directory_entry& file : fs::directory_iterator(attempt)) {
+    ASSERT_EQ(lstat(file.path().c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, 65'534U) << file.path();
+    EXPECT_EQ(status.st_mode, mode_t{S_IFREG | 0600}) << file.path();
+  }
+  for (const fs::path& folder : {attempt, attempt.parent_path(), folder_ / "data/jobs"}) {
+    ASSERT_EQ(stat(folder.c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, 0U) << folder;
+    EXPECT_EQ(status.st_mode & 0777U, 0711U) << folder;
+  }
+  EXPECT_TRUE(fs::exists(executor.log({1, 1}, 1)));
+  // Again, as after a restart of the daemon: what was written stays.
+  std::ofstream(attempt / "begun") << "1";
+  executor.start({1, 1}, request, {{0, -1, 0, 0}, {0, -1, 1, 0}});
+  EXPECT_EQ(fs::file_size(attempt / "begun"), 1U);
+  request.user = "nobody-here";
+  EXPECT_THROW(executor.start({2, 1}, request, {{0, -1, 0, 0}, {0, -1, 1, 0}}), Error);
+}
+
+TEST_F(JobsSlurmStandIn, WhatAJobWroteIntoItsFilesIsReadWithinBounds) {
+  SlurmExecutor executor(folder_ / "data", {}, "id");
+  JobRequest request;
+  request.command = {"true"};
+  request.folder = folder_.string();
+  executor.start({1, 1}, request, {{0, -1, 0, 0}});
+  ASSERT_TRUE(soon([&] { return lines("queue") == 1; }));
+  const fs::path attempt = folder_ / "data/jobs/1/1";
+  const auto state = [&] { return executor.inspect({1, 1}, 1).state; };
+  fs::resize_file(attempt / "status", uint64_t{1} << 40);
+  fs::resize_file(attempt / "srun.log", uint64_t{1} << 40);
+  EXPECT_EQ(state(), AttemptState::queued);
+  std::ofstream(attempt / "begun") << "1";
+  EXPECT_EQ(state(), AttemptState::running);
+  std::fstream(attempt / "status") << "ended 99999999999999999999 and more";
+  EXPECT_EQ(state(), AttemptState::ended);
+  std::fstream(attempt / "status") << "ended 3";
+  fs::resize_file(attempt / "status", 7);
+  EXPECT_EQ(executor.inspect({1, 1}, 1).exit_code, 3);
 }
 
 TEST_F(JobsSlurmStandIn, StraysAreCancelledOnceAllAreKept) {

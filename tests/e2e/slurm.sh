@@ -155,6 +155,28 @@ wait_for "$uneven" completed 60
 [ "$(sort "$work"/out/uneven.? | uniq -c | awk '{ print $1 }' | sort | paste -sd' ')" = "1 2" ] ||
   fail "three tasks went to $(cat "$work"/out/uneven.?)"
 
+# ---- A job of an ordinary user is his, and so is all that it leaves
+his() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/ "$@"; }
+mkdir -m 700 "$work/his" && chown 65534:65534 "$work/his"
+mine=$(his "$dais" submit --tasks 2 --gpus 2 --memory 100MiB --snapshot --artefacts 'made.*' --folder "$work/his" -- \
+  sh -c 'id -u; id -G; echo $USER $HOME; pwd; id -u >made.$RANK' | number_of)
+wait_for "$mine" completed 60
+his "$dais" logs "$mine" | paste -sd' ' | grep -q "^65534 65534 nobody .* $work/data/jobs/$mine/folder\$" ||
+  fail "another user's job said $("$dais" logs "$mine" | paste -sd' ')"
+kept() { [ "$(his "$dais" artefacts "$mine" | awk '{ print $2 }' | sort | paste -sd' ')" = "made.0 made.1" ]; }
+until_true 20 kept || fail "of another user's job there is $("$dais" artefacts "$mine")"
+attempt=$work/data/jobs/$mine/1
+[ "$(stat -c '%u %a' "$attempt" "$attempt"/{batch,status,task0.log} | paste -sd,)" = "0 711,65534 600,65534 600,65534 600" ] ||
+  fail "the files of another user's attempt: $(ls -la "$attempt")"
+his sh -c "ln -sf /etc/shadow $attempt/task1.log || rm -f $attempt/status" 2>/dev/null && fail "another user changed his attempt's folder"
+his cat "$work/data/jobs/$gang/1/task0.log" 2>/dev/null && fail "another user read a log of root"
+long=$(his "$dais" submit --gpus 1 --memory 100MiB --grace 1s --folder "$work/his" -- \
+  sh -c 'trap "" TERM; while :; do sleep 1; done' | number_of)
+wait_for "$long" running 60
+his "$dais" cancel "$long" >/dev/null
+wait_for "$long" cancelled 60
+echo "as an ordinary user: jobs $mine and $long"
+
 # ---- Failures are told
 bad=$("$dais" submit --tasks 2 --gpus 1 --memory 100MiB --folder "$work/out" -- \
   sh -c '[ $RANK = 1 ] && exit 7; sleep 30' | number_of)
