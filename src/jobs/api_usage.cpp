@@ -191,11 +191,14 @@ http::Response Api::history(const http::Request& request) {
 
 // Those that the caller may see.
 std::vector<JobView> Api::running_jobs(const Caller& caller) {
-  std::vector<JobView> out;
-  for (const int64_t id : daemon_.ask([](Controller& c) { return c.running(); })) {
-    const auto view = daemon_.ask([id](Controller& c) { return c.show(id); });
-    if (view && may_see(*view, caller)) out.push_back(*view);
-  }
+  std::vector<JobView> out = daemon_.ask([](Controller& controller) {
+    std::vector<JobView> all;
+    for (const int64_t id : controller.running()) {
+      if (auto view = controller.show(id)) all.push_back(std::move(*view));
+    }
+    return all;
+  });
+  std::erase_if(out, [&](const JobView& view) { return !may_see(view, caller); });
   return out;
 }
 
@@ -227,13 +230,17 @@ http::Response Api::metrics(const Caller& caller) {
   both("dais_gpu_received_bytes_per_second", "DCGM_FI_PROF_PCIE_RX_BYTES", "Received over PCIe",
        "gauge", "received_bytes_s", 1);
   both("dais_gpu_kernel_seconds", nullptr, "Time that a kernel ran", "counter", "kernel_s", 1);
-  Json jobs = Json::array();
-  for (const JobView& view : running_jobs(caller)) {
-    const int64_t id = view.row.id;
-    const auto spent = daemon_.ask([id](Controller& c) { return c.spent(id); });
-    if (!spent) continue;
-    jobs.push_back({{"id", id}, {"project", view.request.project}, {"used", spent_json(*spent)}});
-  }
+  const std::vector<JobView> running = running_jobs(caller);
+  const Json jobs = daemon_.ask([&running](Controller& controller) {
+    Json all = Json::array();
+    for (const JobView& view : running) {
+      const auto spent = controller.spent(view.row.id);
+      if (!spent) continue;
+      all.push_back(
+          {{"id", view.row.id}, {"project", view.request.project}, {"used", spent_json(*spent)}});
+    }
+    return all;
+  });
   out.of_jobs("dais_job_gpu_kernel_seconds", "GPU time with a kernel", "counter", "gpu_kernel_s",
               jobs);
   out.of_jobs("dais_job_gpu_idle_seconds", "GPU time without one", "counter", "gpu_idle_s", jobs);

@@ -292,6 +292,7 @@ void Controller::unplace(Entry& entry) {
 
 // Writes nothing: it must work on a full disk.
 void Controller::adopt(Entry& entry) {
+  enqueue(entry);  // for all the tasks it asks for, however many have a place
   place(entry, placement_from_text(entry.row.placement));
   const AttemptOutcome outcome = executor_->inspect(attempt_of(entry), entry.request.tasks);
   const bool none = outcome.state == AttemptState::absent && !executor_->hands_over();
@@ -308,10 +309,6 @@ void Controller::adopt(Entry& entry) {
     entry.handed_over = entry.row.phase == Phase::starting;
     executor_->start(attempt_of(entry), entry.request, entry.placement);
   }
-  const int tasks = entry.request.tasks;
-  entry.request.tasks = entry.asked_tasks;
-  enqueue(entry);
-  entry.request.tasks = tasks;
   journal_.add_usage(projects_.at(entry.request.project).first,
                      (now_s_ - entry.row.start_s) * static_cast<double>(entry.request.gpu_milli) *
                          entry.request.tasks / whole_gpu);

@@ -151,6 +151,8 @@ class Controller {
   void move(const Moves& moves);
   void note(const Moves& moves);
 
+  double next_of_jobs();
+  double next_of_duties() const;
   void recover();
   void remember_usage();
   void resolve_amounts(JobRequest& request, std::vector<std::string>& problems) const;

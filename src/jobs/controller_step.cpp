@@ -466,12 +466,18 @@ double Controller::step() {
     decide_and_apply();
   }
   launch_ready();
-  double next = std::min(snapshot_.next_change_s(), stand_by_s_) - now_s_;
-  if (next <= 0 && stand_by_s_ <= now_s_) {
+  const double others = std::min(snapshot_.next_change_s(), stand_by_s_) - now_s_;
+  if (others <= 0 && stand_by_s_ <= now_s_) {
     executor_->stand_by();
     stand_by_s_ = never;
-    next = snapshot_.next_change_s() - now_s_;
   }
+  const double next = std::min(next_of_jobs(), next_of_duties());
+  return changed_ ? 0 : std::max(0.0, next);
+}
+
+// In how many seconds a job needs a look, by its own times; collects what to wait for, too.
+double Controller::next_of_jobs() {
+  double next = never;
   awaited_.clear();
   for (const auto& [id, entry] : open_) {
     next = std::min(next, entry.deadline_s - now_s_);
@@ -491,6 +497,12 @@ double Controller::step() {
       }
     }
   }
+  return next;
+}
+
+// In how many seconds one of the things that step() minds is due.
+double Controller::next_of_duties() const {
+  double next = std::min(snapshot_.next_change_s(), stand_by_s_) - now_s_;
   if (!active_.empty()) {
     next =
         std::min({next, logs_due_s_ - now_s_, activity_due_s_ - now_s_, executor_->look_every_s()});
@@ -500,8 +512,7 @@ double Controller::step() {
   if (searches) next = std::min(next, searches_every_s);
   if (!snapshot_.growing().empty()) next = std::min(next, decided_s_ + growth_every_s - now_s_);
   next = std::min(next, artefacts_due_s_ - now_s_);
-  if (watch_.watching()) next = std::min(next, devices_every_s);
-  return changed_ ? 0 : std::max(0.0, next);
+  return watch_.watching() ? std::min(next, devices_every_s) : next;
 }
 
 }  // namespace dais::jobs
