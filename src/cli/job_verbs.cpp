@@ -231,6 +231,16 @@ void print_devices(const Json& status) {
         shown(device["temperature_c"], "%.0f", 1).c_str(),
         shown(device["sent_bytes_s"], "%.0f", 1e-6).c_str(),
         shown(device["received_bytes_s"], "%.0f", 1e-6).c_str());
+    std::printf(
+        "       %s GiB free, %s reserved; clocks %s / %s MHz; ECC errors %s corrected, %s not; XID "
+        "%s\n",
+        shown(device["memory_free_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
+        shown(device["memory_reserved_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
+        shown(device["core_clock_mhz"], "%.0f", 1).c_str(),
+        shown(device["memory_clock_mhz"], "%.0f", 1).c_str(),
+        shown(device["ecc_corrected"], "%.0f", 1).c_str(),
+        shown(device["ecc_uncorrected"], "%.0f", 1).c_str(),
+        shown(device["xid"], "%.0f", 1).c_str());
   }
 }
 

@@ -22,8 +22,23 @@ struct Rates {
   unsigned gpu, memory;  // percent
 };
 struct Memory {
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+constexpr unsigned memory_version = sizeof(Memory) | 2U << 24;
+struct MemoryBefore {  // of drivers older than 510
   unsigned long long total, free, used;
 };
+struct Event {
+  Device device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+constexpr unsigned long long critical_error = 8;  // a type of event; its data is the XID
+constexpr int timed_out = 10;
+enum Clock : unsigned { core_clock = 1, memory_clock = 2 };
+enum EccKind : unsigned { corrected = 0, uncorrected = 1 };
+constexpr unsigned since_driver = 0;
 struct Process {
   unsigned pid;
   unsigned long long used;
@@ -52,6 +67,13 @@ struct Nvml::Table {
   int (*uuid)(Device, char*, unsigned) = nullptr;
   int (*rates)(Device, Rates*) = nullptr;
   int (*memory)(Device, Memory*) = nullptr;
+  int (*memory_before)(Device, MemoryBefore*) = nullptr;
+  int (*clock)(Device, unsigned, unsigned*) = nullptr;
+  int (*ecc)(Device, unsigned, unsigned, unsigned long long*) = nullptr;
+  int (*events)(void**) = nullptr;
+  int (*free_events)(void*) = nullptr;
+  int (*ask_events)(Device, unsigned long long, void*) = nullptr;
+  int (*next_event)(void*, Event*, unsigned) = nullptr;
   int (*pcie)(Device, unsigned, unsigned*) = nullptr;
   int (*power)(Device, unsigned*) = nullptr;
   int (*energy)(Device, unsigned long long*) = nullptr;
@@ -65,6 +87,9 @@ struct Nvml::Table {
   int (*compute_instance)(Device, unsigned*) = nullptr;
   int (*process_rates)(Device, ProcessRate*, unsigned*, unsigned long long) = nullptr;
   std::vector<Unit> units;  // that sample() counts
+  void* event_set = nullptr;
+  std::map<Device, int> event_codes;  // what it said when asked to tell of a device
+  std::map<Device, int64_t> xids;     // the last of each
 
   template <typename Function>
   void find(Function& function, const char* symbol) {
@@ -85,7 +110,15 @@ struct Nvml::Table {
   int open(const Unit& unit, Device* device) const;
   void add_parts(Device device, const Unit& whole, std::vector<Unit>& out) const;
   std::string uuid_of(Device device) const;
+  void read_memory(Device device, DeviceSample& sample) const;
+  void read_health(Device device, DeviceSample& sample) const;
+  void read_xid(Device whole, DeviceSample& sample);
   void read_processes(Device device, DeviceSample& sample) const;
+  // True when a call succeeded; else it is noted what is missing and why.
+  bool read(DeviceSample& sample, const char* what, int code) const {
+    if (code != ok) sample.missing.push_back(std::string(what) + ": " + text(code));
+    return code == ok;
+  }
 };
 
 Nvml::Nvml(const std::string& library) : table_(std::make_unique<Table>()) {
@@ -104,7 +137,14 @@ Nvml::Nvml(const std::string& library) : table_(std::make_unique<Table>()) {
   t.find(t.name, "nvmlDeviceGetName");
   t.find(t.uuid, "nvmlDeviceGetUUID");
   t.find(t.rates, "nvmlDeviceGetUtilizationRates");
-  t.find(t.memory, "nvmlDeviceGetMemoryInfo");
+  t.find(t.memory, "nvmlDeviceGetMemoryInfo_v2");
+  t.find(t.memory_before, "nvmlDeviceGetMemoryInfo");
+  t.find(t.clock, "nvmlDeviceGetClockInfo");
+  t.find(t.ecc, "nvmlDeviceGetTotalEccErrors");
+  t.find(t.events, "nvmlEventSetCreate");
+  t.find(t.free_events, "nvmlEventSetFree");
+  t.find(t.ask_events, "nvmlDeviceRegisterEvents");
+  t.find(t.next_event, "nvmlEventSetWait_v2");
   t.find(t.pcie, "nvmlDeviceGetPcieThroughput");
   t.find(t.power, "nvmlDeviceGetPowerUsage");
   t.find(t.energy, "nvmlDeviceGetTotalEnergyConsumption");
@@ -130,6 +170,7 @@ Nvml::Nvml(const std::string& library) : table_(std::make_unique<Table>()) {
 }
 
 Nvml::~Nvml() {
+  if (table_->event_set) table_->call(table_->free_events, table_->event_set);
   table_->call(table_->shutdown);
   dlclose(table_->library);
 }
@@ -196,6 +237,67 @@ int Nvml::devices() const {
   return static_cast<int>(table_->units.size());
 }
 
+void Nvml::Table::read_memory(Device device, DeviceSample& sample) const {
+  Memory memory{};
+  memory.version = memory_version;
+  int code = call(this->memory, device, &memory);
+  const bool reserved = code == ok;
+  if (!reserved) {
+    MemoryBefore before{};
+    code = call(memory_before, device, &before);
+    memory.total = before.total;
+    memory.free = before.free;
+    memory.used = before.used;
+  }
+  if (!read(sample, "memory", code) || memory.total == no_value) return;
+  const auto known = [](unsigned long long bytes) -> std::optional<int64_t> {
+    return bytes == no_value ? std::nullopt : std::optional(static_cast<int64_t>(bytes));
+  };
+  sample.memory_total_bytes = known(memory.total);
+  sample.memory_used_bytes = known(memory.used);
+  sample.memory_free_bytes = known(memory.free);
+  if (reserved) sample.memory_reserved_bytes = known(memory.reserved);
+}
+
+void Nvml::Table::read_health(Device device, DeviceSample& sample) const {
+  unsigned value = 0;
+  if (read(sample, "power", call(power, device, &value))) sample.power_w = value / 1000.0;
+  if (read(sample, "temperature", call(temperature, device, core_sensor, &value))) {
+    sample.temperature_c = value;
+  }
+  if (read(sample, "core clock", call(clock, device, unsigned{core_clock}, &value))) {
+    sample.core_clock_mhz = value;
+  }
+  if (read(sample, "memory clock", call(clock, device, unsigned{memory_clock}, &value))) {
+    sample.memory_clock_mhz = value;
+  }
+  unsigned long long count = 0;
+  if (read(sample, "energy", call(energy, device, &count)) && count != no_value) {
+    sample.energy_j = static_cast<double>(count) / 1000;
+  }
+  if (read(sample, "ECC", call(ecc, device, unsigned{corrected}, since_driver, &count))) {
+    sample.ecc_corrected = static_cast<int64_t>(count);
+    if (call(ecc, device, unsigned{uncorrected}, since_driver, &count) == ok) {
+      sample.ecc_uncorrected = static_cast<int64_t>(count);
+    }
+  }
+}
+
+// What was reported since the last look, of whichever device.
+void Nvml::Table::read_xid(Device whole, DeviceSample& sample) {
+  if (!event_set && call(events, &event_set) != ok) event_set = nullptr;
+  const auto [asked, first] = event_codes.try_emplace(whole, not_supported);
+  if (first && event_set) asked->second = call(ask_events, whole, critical_error, event_set);
+  if (!read(sample, "XID", asked->second)) return;
+  Event event{};
+  int code = call(next_event, event_set, &event, 0U);
+  for (int i = 0; code == ok && i < 1000; ++i) {
+    xids[event.device] = static_cast<int64_t>(event.data);
+    code = call(next_event, event_set, &event, 0U);
+  }
+  if (code == ok || code == timed_out) sample.xid = xids[whole];
+}
+
 void Nvml::Table::read_processes(Device device, DeviceSample& sample) const {
   unsigned count = 64;
   std::vector<Process> found(count);
@@ -231,7 +333,7 @@ void Nvml::Table::read_processes(Device device, DeviceSample& sample) const {
 }
 
 DeviceSample Nvml::sample(int device) const {
-  const Table& t = *table_;
+  Table& t = *table_;
   DeviceSample out;
   out.index = device;
   Device handle = nullptr;
@@ -241,10 +343,7 @@ DeviceSample Nvml::sample(int device) const {
     throw Error(Code::unavailable, "the device does not answer: " + t.text(found),
                 "device " + std::to_string(device), "Check the driver with nvidia-smi");
   }
-  const auto read = [&](const char* what, int code) {
-    if (code != ok) out.missing.push_back(std::string(what) + ": " + t.text(code));
-    return code == ok;
-  };
+  const auto read = [&](const char* what, int code) { return t.read(out, what, code); };
   std::array<char, 128> text{};
   if (read("name", t.call(t.name, handle, text.data(), unsigned{96}))) out.name = text.data();
   if (read("uuid", t.call(t.uuid, handle, text.data(), unsigned{96}))) out.uuid = text.data();
@@ -252,11 +351,7 @@ DeviceSample Nvml::sample(int device) const {
   if (read("utilisation", t.call(t.rates, handle, &rates))) {
     if (rates.gpu <= 100) out.utilisation = rates.gpu / 100.0;
   }
-  Memory memory{};
-  if (read("memory", t.call(t.memory, handle, &memory)) && memory.total != no_value) {
-    out.memory_total_bytes = static_cast<int64_t>(memory.total);
-    if (memory.used != no_value) out.memory_used_bytes = static_cast<int64_t>(memory.used);
-  }
+  t.read_memory(handle, out);
   unsigned value = 0;
   // NVML counts 1024 bytes a second.
   if (read("sent", t.call(t.pcie, handle, unsigned{sent}, &value)))
@@ -264,13 +359,10 @@ DeviceSample Nvml::sample(int device) const {
   if (read("received", t.call(t.pcie, handle, unsigned{received}, &value))) {
     out.received_bytes_s = value * 1024.0;
   }
-  if (read("power", t.call(t.power, handle, &value))) out.power_w = value / 1000.0;
-  if (read("temperature", t.call(t.temperature, handle, core_sensor, &value))) {
-    out.temperature_c = value;
-  }
-  unsigned long long energy = 0;
-  if (read("energy", t.call(t.energy, handle, &energy)) && energy != no_value) {
-    out.energy_j = static_cast<double>(energy) / 1000;
+  t.read_health(handle, out);
+  Device whole = nullptr;
+  if (t.handle(static_cast<unsigned>(t.units[static_cast<size_t>(device)].gpu), &whole) == ok) {
+    t.read_xid(whole, out);
   }
   t.read_processes(handle, out);
   return out;

@@ -54,6 +54,8 @@ TEST_F(DevicesNvml, ItsAbsenceIsSaid) {
 TEST_F(DevicesNvml, TellsWhatTheDeviceTells) {
   tell(
       "0 utilisation 73\n0 memory_total 8000000000\n0 memory_used 3000000000\n0 sent 2000\n"
+      "0 memory_reserved 500000000\n0 core_clock 1980\n0 memory_clock 2619\n0 xid 0\n"
+      "0 ecc_corrected 5\n0 ecc_uncorrected 0\n"
       "0 received 500\n0 power 250500\n0 energy 9000\n0 temperature 61\n"
       "0 process 41 1000 60\n0 process 42 18446744073709551615 13\n1 utilisation 0\n");
   const Nvml nvml(stand_in());
@@ -63,6 +65,13 @@ TEST_F(DevicesNvml, TellsWhatTheDeviceTells) {
   EXPECT_EQ(sample.utilisation, 0.73);
   EXPECT_EQ(sample.memory_total_bytes, 8'000'000'000);
   EXPECT_EQ(sample.memory_used_bytes, 3'000'000'000);
+  EXPECT_EQ(sample.memory_reserved_bytes, 500'000'000);
+  EXPECT_EQ(sample.memory_free_bytes, 4'500'000'000);
+  EXPECT_EQ(sample.core_clock_mhz, 1980.0);
+  EXPECT_EQ(sample.memory_clock_mhz, 2619.0);
+  EXPECT_EQ(sample.ecc_corrected, 5);
+  EXPECT_EQ(sample.ecc_uncorrected, 0);
+  EXPECT_EQ(sample.xid, 0);
   EXPECT_EQ(sample.sent_bytes_s, 2000 * 1024.0);
   EXPECT_EQ(sample.received_bytes_s, 500 * 1024.0);
   EXPECT_EQ(sample.power_w, 250.5);
@@ -83,7 +92,9 @@ TEST_F(DevicesNvml, WhatIsMissingIsMissingNotZero) {
   const DeviceSample sample = nvml.sample(1);
   EXPECT_FALSE(sample.utilisation);
   EXPECT_FALSE(sample.memory_used_bytes || sample.power_w || sample.energy_j ||
-               sample.sent_bytes_s);
+               sample.sent_bytes_s || sample.memory_free_bytes || sample.memory_reserved_bytes);
+  EXPECT_FALSE(sample.core_clock_mhz || sample.memory_clock_mhz || sample.ecc_corrected ||
+               sample.ecc_uncorrected || sample.xid);
   EXPECT_NE(std::find(sample.missing.begin(), sample.missing.end(), "utilisation: Unknown Error"),
             sample.missing.end());
   EXPECT_NE(std::find(sample.missing.begin(), sample.missing.end(), "power: Not Supported"),
@@ -121,6 +132,20 @@ TEST_F(DevicesNvml, PartsOfADividedDeviceStandForIt) {
   EXPECT_FALSE(part.utilisation);
   EXPECT_EQ(nvml.sample(2).memory_total_bytes, 20);
   EXPECT_THROW(nvml.sample(3), Error);
+}
+
+TEST_F(DevicesNvml, CriticalErrorsAreToldUntilAnotherComes) {
+  tell("0 xid 0\n1 xid 0\n");
+  const Nvml nvml(stand_in());
+  EXPECT_EQ(nvml.sample(0).xid, 0);
+  EXPECT_EQ(nvml.sample(1).xid, 0);
+  tell("0 xid 0\n1 xid 79\n");
+  EXPECT_EQ(nvml.sample(0).xid, 0);
+  EXPECT_EQ(nvml.sample(1).xid, 79);
+  EXPECT_EQ(nvml.sample(1).xid, 79);
+  tell("0 xid 31\n1 xid 48\n");
+  EXPECT_EQ(nvml.sample(1).xid, 48);
+  EXPECT_EQ(nvml.sample(0).xid, 31);
 }
 
 TEST_F(DevicesNvml, MoreProcessesThanExpectedAreRead) {

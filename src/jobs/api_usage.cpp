@@ -21,11 +21,18 @@ Json device_json(const devices::DeviceSample& sample) {
   json["utilisation"] = maybe(sample.utilisation);
   json["memory_used_bytes"] = maybe(sample.memory_used_bytes);
   json["memory_total_bytes"] = maybe(sample.memory_total_bytes);
+  json["memory_free_bytes"] = maybe(sample.memory_free_bytes);
+  json["memory_reserved_bytes"] = maybe(sample.memory_reserved_bytes);
   json["sent_bytes_s"] = maybe(sample.sent_bytes_s);
   json["received_bytes_s"] = maybe(sample.received_bytes_s);
   json["power_w"] = maybe(sample.power_w);
   json["energy_j"] = maybe(sample.energy_j);
   json["temperature_c"] = maybe(sample.temperature_c);
+  json["core_clock_mhz"] = maybe(sample.core_clock_mhz);
+  json["memory_clock_mhz"] = maybe(sample.memory_clock_mhz);
+  json["ecc_corrected"] = maybe(sample.ecc_corrected);
+  json["ecc_uncorrected"] = maybe(sample.ecc_uncorrected);
+  json["xid"] = maybe(sample.xid);
   json["missing"] = sample.missing;
   return json;
 }
@@ -220,6 +227,19 @@ http::Response Api::metrics(const Caller& caller) {
        "gauge", "utilisation", 100);
   both("dais_gpu_memory_used_bytes", "DCGM_FI_DEV_FB_USED", "Memory in use", "gauge",
        "memory_used_bytes", 1.0 / (1 << 20));
+  both("dais_gpu_memory_free_bytes", "DCGM_FI_DEV_FB_FREE", "Memory not in use", "gauge",
+       "memory_free_bytes", 1.0 / (1 << 20));
+  both("dais_gpu_memory_reserved_bytes", "DCGM_FI_DEV_FB_RESERVED", "Memory the driver keeps",
+       "gauge", "memory_reserved_bytes", 1.0 / (1 << 20));
+  both("dais_gpu_core_clock_megahertz", "DCGM_FI_DEV_SM_CLOCK", "Clock of the processors", "gauge",
+       "core_clock_mhz", 1);
+  both("dais_gpu_memory_clock_megahertz", "DCGM_FI_DEV_MEM_CLOCK", "Clock of the memory", "gauge",
+       "memory_clock_mhz", 1);
+  both("dais_gpu_ecc_corrected_errors", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
+       "Errors of memory that were corrected", "counter", "ecc_corrected", 1);
+  both("dais_gpu_ecc_uncorrected_errors", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+       "Errors of memory that were not", "counter", "ecc_uncorrected", 1);
+  both("dais_gpu_xid", "DCGM_FI_DEV_XID_ERRORS", "Last critical error; 0: none", "gauge", "xid", 1);
   both("dais_gpu_power_watts", "DCGM_FI_DEV_POWER_USAGE", "Power drawn", "gauge", "power_w", 1);
   both("dais_gpu_energy_joules", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Energy used", "counter",
        "energy_j", 1000);

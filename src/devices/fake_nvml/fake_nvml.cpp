@@ -16,7 +16,7 @@
 namespace {
 
 constexpr int ok = 0, uninitialized = 1, invalid = 2, not_supported = 3, not_found = 6,
-              too_small = 7, not_loaded = 9, unknown = 999;
+              too_small = 7, not_loaded = 9, timed_out = 10, unknown = 999;
 
 struct FakeProcess {
   unsigned pid;
@@ -29,6 +29,7 @@ struct FakeDevice {
 };
 
 std::map<unsigned, FakeDevice> devices;
+std::map<void*, unsigned> watched;  // devices whose errors are told, with the last one
 bool started = false;
 
 bool read_devices() {
@@ -92,7 +93,13 @@ struct FakeRates {
   unsigned gpu, memory;
 };
 struct FakeMemory {
-  unsigned long long total, free, used;
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+struct FakeEvent {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
 };
 struct FakeProcessInfo {
   unsigned pid;
@@ -165,9 +172,44 @@ int nvmlDeviceGetMinorNumber(void* handle, unsigned* number) {
 int nvmlDeviceGetUtilizationRates(void* handle, FakeRates* rates) {
   return give(handle, "utilisation", &rates->gpu);
 }
-int nvmlDeviceGetMemoryInfo(void* handle, FakeMemory* memory) {
+int nvmlDeviceGetMemoryInfo_v2(void* handle, FakeMemory* memory) {
+  if (memory->version != (sizeof *memory | 2U << 24)) return 25;
   const int code = give(handle, "memory_total", &memory->total);
-  return code == ok ? give(handle, "memory_used", &memory->used) : code;
+  if (code != ok) return code;
+  if (give(handle, "memory_reserved", &memory->reserved) != ok) memory->reserved = 0;
+  const int used = give(handle, "memory_used", &memory->used);
+  memory->free = memory->total - memory->reserved - memory->used;
+  return used;
+}
+int nvmlDeviceGetClockInfo(void* handle, unsigned clock, unsigned* value) {
+  return give(handle, clock == 1 ? "core_clock" : "memory_clock", value);
+}
+int nvmlDeviceGetTotalEccErrors(void* handle, unsigned kind, unsigned, unsigned long long* count) {
+  return give(handle, kind == 0 ? "ecc_corrected" : "ecc_uncorrected", count);
+}
+int nvmlEventSetCreate(void** set) {
+  *set = &watched;
+  return ok;
+}
+int nvmlEventSetFree(void*) {
+  watched.clear();
+  return ok;
+}
+int nvmlDeviceRegisterEvents(void* handle, unsigned long long types, void*) {
+  unsigned number = 0;
+  const int code = give(handle, "xid", &number);
+  if (code == ok && types == 8) watched[handle] = 0;
+  return code;
+}
+int nvmlEventSetWait_v2(void*, FakeEvent* event, unsigned) {
+  for (auto& [handle, told] : watched) {
+    unsigned number = 0;
+    if (give(handle, "xid", &number) != ok || number == told) continue;
+    told = number;
+    *event = {handle, 8, number, 0, 0};
+    return ok;
+  }
+  return timed_out;
 }
 int nvmlDeviceGetPcieThroughput(void* handle, unsigned counter, unsigned* value) {
   return give(handle, counter == 0 ? "sent" : "received", value);
