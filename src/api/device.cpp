@@ -20,7 +20,12 @@ std::shared_ptr<cuda::UseMeter> meter_of(const cuda::Tables& tables) {
   if (folder.empty() || !tables.hardware) return nullptr;
   auto meter = known.lock();
   static const auto library = cuda::load_cupti(0);
-  if (!meter) meter = std::make_shared<cuda::UseMeter>(library, folder);
+  if (!meter) {
+    std::vector<std::string> devices;
+    for (const cuda::DeviceInfo& device : cuda::list_devices(tables))
+      devices.push_back(device.uuid);
+    meter = std::make_shared<cuda::UseMeter>(library, folder, std::move(devices));
+  }
   known = meter;
   return meter;
 }

@@ -91,9 +91,14 @@ void measure(Session& session, const std::vector<Datum>& inputs, double duration
   std::sort(timing.runs.begin(), timing.runs.end());
 }
 
+/// What a session runs on; nullptr: the CPU.
+cuda::CudaBackend* gpu_of(const Session& session) {
+  return dynamic_cast<cuda::CudaBackend*>(session.plan().options().backend.get());
+}
+
 /// Records the device where it is hardware and CUPTI can be had; else says why it does not.
 std::unique_ptr<cuda::ActivityRecorder> record_device(const Session& session) {
-  const auto* backend = dynamic_cast<cuda::CudaBackend*>(session.plan().options().backend.get());
+  const auto* backend = gpu_of(session);
   if (!backend || !backend->device().info().hardware) return nullptr;
   static const auto library = cuda::load_cupti(0);
   std::string problem = library.report.problem, remedy = library.report.remedy;
@@ -109,8 +114,8 @@ std::unique_ptr<cuda::ActivityRecorder> record_device(const Session& session) {
 }
 
 /// The device's share of the traced runs, on the error stream.
-void print_use(const std::vector<cuda::Activity>& activities, double from, double to) {
-  const cuda::DeviceUse use = cuda::device_use(activities, from, to);
+void print_use(const std::vector<cuda::Activity>& activities, int device, double from, double to) {
+  const cuda::DeviceUse use = cuda::device_use(activities, device, from, to);
   const auto share = [&](double seconds) { return 100 * seconds / use.seconds; };
   std::fprintf(stderr,
                "device     kernels %.1f %%, idle: copying %.1f %%, synchronising %.1f %%, nothing "
@@ -137,7 +142,7 @@ void trace_runs(Session& session, const std::vector<Datum>& inputs, Trace& trace
   const double ended = steady_seconds();
   const auto activities = recorder->stop();
   trace.add(activities);
-  print_use(activities, began, ended);
+  print_use(activities, gpu_of(session)->device().info().ordinal, began, ended);
 }
 
 void bench(const Options& options) {

@@ -261,7 +261,7 @@ void print_top(const Scheduler& scheduler) {
   std::printf("jobs: %d run, %d wait\n", status["jobs_running"].get<int>(),
               status["jobs_waiting"].get<int>());
   print_devices(status);
-  print_device_uses();
+  print_device_uses(status);
   for (const Json& alert : status["alerts"]) {
     std::printf("! %s\n", alert.get<std::string>().c_str());
   }

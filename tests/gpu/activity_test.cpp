@@ -44,6 +44,7 @@ size_t add(CuptiKind kind, const CuptiLayout& layout, uint64_t start, uint64_t e
   put(record, layout.start, start);
   put(record, layout.end, end);
   put(record, layout.stream, stream);
+  if (layout.device != 0) put(record, layout.device, uint32_t{0});
   return record;
 }
 
@@ -125,7 +126,7 @@ TEST_F(Activities, AreReadAndPutOnOurClock) {
   EXPECT_NEAR(found[1].seconds, 0.002, 1e-9);
 
   const double zero = found[1].start - 0.001;  // the library's second 1
-  const DeviceUse use = device_use(found, zero, zero + 0.010);
+  const DeviceUse use = device_use(found, 0, zero, zero + 0.010);
   EXPECT_NEAR(use.kernels, 0.002, 1e-7);
   EXPECT_NEAR(use.copies, 0.0015, 1e-7);        // 0.5 ms before the kernel, 1 ms behind it
   EXPECT_NEAR(use.synchronising, 0.002, 1e-7);  // 3 to 4 ms and 5 to 6 ms
@@ -136,13 +137,18 @@ TEST_F(Activities, AreReadAndPutOnOurClock) {
 }
 
 TEST_F(Activities, OverlappingKernelsCountOnce) {
-  std::vector<Activity> list(2);
+  std::vector<Activity> list(3);
+  list[0].device = list[1].device = 0;
+  list[2].device = 1;
+  list[2].start = 8;
+  list[2].seconds = 1;
   list[0].start = 1;
   list[0].seconds = 3;
   list[1].start = 2;
   list[1].seconds = 4;
-  EXPECT_DOUBLE_EQ(device_use(list, 0, 10).kernels, 5);
-  EXPECT_DOUBLE_EQ(device_use(list, 3, 5).kernels, 2);
+  EXPECT_DOUBLE_EQ(device_use(list, 0, 0, 10).kernels, 5);
+  EXPECT_DOUBLE_EQ(device_use(list, 0, 3, 5).kernels, 2);
+  EXPECT_DOUBLE_EQ(device_use(list, 1, 0, 10).kernels, 1);
 }
 
 TEST_F(Activities, MissingRightsAreAnErrorWithARemedy) {
@@ -184,13 +190,27 @@ class UseMeters : public Activities {
 
 TEST_F(UseMeters, PublishWhatADeviceDoesWhileTheyLive) {
   {
-    const UseMeter meter(library_, folder_, 0.01);
+    add(CuptiKind::concurrent_kernel, kCuptiKernel, 1'001'000'000, 1'003'000'000, 7);
+    put(0, kCuptiKernelName, static_cast<const char*>(nullptr));
+    const size_t second =
+        add(CuptiKind::concurrent_kernel, kCuptiKernel, 1'001'000'000, 1'003'000'000, 7);
+    put(second, kCuptiKernelName, static_cast<const char*>(nullptr));
+    put(second, kCuptiKernel.device, uint32_t{2});
+    // Of a device that it does not know nothing is said.
+    const size_t unknown =
+        add(CuptiKind::concurrent_kernel, kCuptiKernel, 1'001'000'000, 1'003'000'000, 7);
+    put(unknown, kCuptiKernelName, static_cast<const char*>(nullptr));
+    put(unknown, kCuptiKernel.device, uint32_t{9});
+    const UseMeter meter(library_, folder_, {"GPU-a", "GPU-b", "GPU-c"}, 0.01);
     const auto found = wait();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].pid, getpid());
     EXPECT_FALSE(found[0].program.empty());
     EXPECT_EQ(found[0].missing, "");
-    const DeviceUse& use = found[0].use;
+    ASSERT_EQ(found[0].uses.size(), 2u);
+    EXPECT_EQ(found[0].uses[1].device, "GPU-c");
+    EXPECT_EQ(found[0].uses[0].device, "GPU-a");
+    const DeviceUse& use = found[0].uses[0].use;
     EXPECT_GT(use.seconds, 0);
     EXPECT_NEAR(use.kernels + use.copies + use.synchronising + use.nothing_queued, use.seconds,
                 1e-5);
@@ -201,7 +221,7 @@ TEST_F(UseMeters, PublishWhatADeviceDoesWhileTheyLive) {
 
 TEST_F(UseMeters, SayWhyNothingIsKnown) {
   fake.of_enable = CuptiResult::insufficient_privileges;
-  const UseMeter meter(library_, folder_, 0.01);
+  const UseMeter meter(library_, folder_, {"GPU-a"}, 0.01);
   const auto found = wait();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].missing, "CUPTI: a refusal of the tests");
@@ -209,14 +229,18 @@ TEST_F(UseMeters, SayWhyNothingIsKnown) {
 
 TEST_F(UseMeters, FilesOfTheDeadAndOthersArePassedOver) {
   std::filesystem::create_directories(folder_);
-  const std::string all = "program x\nat 5\nseconds 1\nkernels 0.5\n";
-  for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{
-           {"999999999", all}, {"notes", all}, {"1", "at x\nseconds -"}, {"1.new", all}})
+  const std::string all = "program x\nat 5\ndevice GPU-a\nseconds 1\nkernels 0.5\n";
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{{"999999999", all},
+                                                        {"notes", all},
+                                                        {"1", "at x\ndevice\nseconds -"},
+                                                        {"2", "at 5\nseconds 1\nkernels 0.5\n"},
+                                                        {"1.new", all}})
     std::ofstream(folder_ / name) << text;
   EXPECT_TRUE(published_uses(folder_).empty());
   std::ofstream(folder_ / std::to_string(getpid())) << all;
   ASSERT_EQ(published_uses(folder_).size(), 1u);
-  EXPECT_EQ(published_uses(folder_)[0].use.kernels, 0.5);
+  EXPECT_EQ(published_uses(folder_)[0].uses.at(0).use.kernels, 0.5);
   EXPECT_TRUE(published_uses(folder_ / "missing").empty());
 }
 

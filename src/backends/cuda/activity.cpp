@@ -41,6 +41,7 @@ Activity read(const void* record, const CuptiLayout& layout, double offset) {
   out.start = static_cast<double>(start) * 1e-9 + offset;
   out.seconds = end > start ? static_cast<double>(end - start) * 1e-9 : 0;
   out.stream = at<uint32_t>(record, layout.stream);
+  if (layout.device != 0) out.device = static_cast<int>(at<uint32_t>(record, layout.device));
   return out;
 }
 
@@ -106,19 +107,25 @@ void check(const CuptiApi& api, CuptiResult result) {
              : "Trace without the device's lanes");
 }
 
+bool concerns(const Activity& activity, int device) {
+  return activity.device == device || activity.device < 0;
+}
+
 using Spans = std::vector<std::pair<double, double>>;
 
 /// The parts of [from, to) in which any of the activities ran, without overlaps.
-Spans covered(const std::vector<Activity>& activities, double from, double to,
+Spans covered(const std::vector<Activity>& activities, int device, double from, double to,
               bool (*counts)(Activity::Kind)) {
   Spans all;
+  all.reserve(activities.size());
   for (const Activity& activity : activities) {
-    if (!counts(activity.kind)) continue;
+    if (!counts(activity.kind) || !concerns(activity, device)) continue;
     const double start = std::max(activity.start, from);
     const double end = std::min(activity.start + activity.seconds, to);
     if (end > start) all.emplace_back(start, end);
   }
-  std::sort(all.begin(), all.end());
+  // They nearly always are.
+  if (!std::is_sorted(all.begin(), all.end())) std::sort(all.begin(), all.end());
   Spans out;
   for (const auto& [start, end] : all) {
     if (!out.empty() && start <= out.back().second)
@@ -189,22 +196,22 @@ std::vector<Activity> ActivityRecorder::stop() {
   return taken();
 }
 
-DeviceUse device_use(const std::vector<Activity>& activities, double from, double to) {
+DeviceUse device_use(const std::vector<Activity>& activities, int device, double from, double to) {
   DeviceUse out;
   out.seconds = to - from;
   using Kind = Activity::Kind;
   // Each reason counts for what the ones before it have left.
   const double kernels =
-      length(covered(activities, from, to, [](Kind kind) { return kind == Kind::kernel; }));
+      length(covered(activities, device, from, to, [](Kind kind) { return kind == Kind::kernel; }));
   const double busy =
-      length(covered(activities, from, to, [](Kind kind) { return kind != Kind::wait; }));
-  const double all = length(covered(activities, from, to, [](Kind) { return true; }));
+      length(covered(activities, device, from, to, [](Kind kind) { return kind != Kind::wait; }));
+  const double all = length(covered(activities, device, from, to, [](Kind) { return true; }));
   out.kernels = kernels;
   out.copies = busy - kernels;
   out.synchronising = all - busy;
   out.nothing_queued = out.seconds - all;
   for (const Activity& activity : activities) {
-    if (activity.start < from || activity.start >= to) continue;
+    if (activity.start < from || activity.start >= to || activity.device != device) continue;
     if (activity.kind == Kind::to_device)
       out.to_device_bytes += static_cast<double>(activity.bytes);
     if (activity.kind == Kind::from_device)

@@ -16,6 +16,7 @@ struct Activity {
   double start = 0;  ///< seconds on the steady clock
   double seconds = 0;
   uint32_t stream = 0;
+  int device = -1;     ///< as this process counts them; -1: waiting, for whichever
   uint64_t bytes = 0;  ///< of copies and fills
 };
 
@@ -49,7 +50,7 @@ struct DeviceUse {
   double nothing_queued = 0;  ///< none of these: the host had put no work there
   double to_device_bytes = 0, from_device_bytes = 0;
 };
-/// Of [from, to) on the steady clock.
-DeviceUse device_use(const std::vector<Activity>& activities, double from, double to);
+/// Of one device, and of what waited, in [from, to) on the steady clock.
+DeviceUse device_use(const std::vector<Activity>& activities, int device, double from, double to);
 
 }  // namespace dais::cuda

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -45,10 +46,12 @@ bool read(const std::filesystem::path& path, PublishedUse& out) {
     if (key == "program") std::getline(words, out.program);
     if (key == "missing") std::getline(words, out.missing);
     if (key == "at") words >> out.at;
+    if (key == "device") words >> out.uses.emplace_back().device;
     for (const auto& [name, number] : kNumbers)
-      if (key == name) words >> out.use.*number;
+      if (key == name && !out.uses.empty()) words >> out.uses.back().use.*number;
   }
-  return out.at > 0 && (!out.missing.empty() || out.use.seconds > 0);
+  std::erase_if(out.uses, [](const auto& one) { return !(one.use.seconds > 0); });
+  return out.at > 0 && (!out.missing.empty() || !out.uses.empty());
 }
 
 /// The process that a file belongs to; 0: none.
@@ -83,7 +86,8 @@ std::vector<PublishedUse> published_uses(const std::filesystem::path& folder) {
 }
 
 UseMeter::UseMeter(const Loaded<CuptiApi>& library, const std::filesystem::path& folder,
-                   double every_s) {
+                   std::vector<std::string> devices, double every_s)
+    : devices_(std::move(devices)) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (!std::filesystem::is_directory(folder))
@@ -117,6 +121,7 @@ UseMeter::~UseMeter() {
 
 void UseMeter::run(double every_s) {
   std::vector<Activity> pending;
+  std::set<int> used;
   double first = steady_seconds(), second = first;
   bool whole = false;  // whether a period lies between the two
   std::unique_lock lock(mutex_);
@@ -124,9 +129,15 @@ void UseMeter::run(double every_s) {
       !changed_.wait_for(lock, std::chrono::duration<double>(every_s), [&] { return stopping_; })) {
     const auto fresh = recorder_->take();
     pending.insert(pending.end(), fresh.begin(), fresh.end());
+    for (const Activity& one : fresh)
+      if (one.device >= 0 && static_cast<size_t>(one.device) < devices_.size())
+        used.insert(one.device);
     if (whole) {
-      mine_.use = device_use(pending, first, second);
-      publish(mine_);
+      mine_.uses.clear();
+      for (const int device : used)
+        mine_.uses.push_back(
+            {devices_[static_cast<size_t>(device)], device_use(pending, device, first, second)});
+      if (!used.empty()) publish(mine_);
       std::erase_if(pending,
                     [&](const Activity& one) { return one.start + one.seconds <= second; });
     }
@@ -142,7 +153,10 @@ void UseMeter::publish(const PublishedUse& use) const noexcept try {
     std::ofstream to(fresh);
     to << "program " << use.program << "\nat " << std::fixed << unix_seconds() << "\n";
     if (!use.missing.empty()) to << "missing " << use.missing << "\n";
-    for (const auto& [name, number] : kNumbers) to << name << " " << use.use.*number << "\n";
+    for (const auto& [device, one] : use.uses) {
+      to << "device " << device << "\n";
+      for (const auto& [name, number] : kNumbers) to << name << " " << one.*number << "\n";
+    }
   }
   std::filesystem::rename(fresh, file_);
 } catch (...) {

@@ -12,13 +12,17 @@
 
 namespace dais::cuda {
 
-/// What one process did with its device in the stretch of time that it published last.
+/// What one process did with its devices in the stretch of time that it published last.
 struct PublishedUse {
+  struct OfDevice {
+    std::string device;  ///< its UUID
+    DeviceUse use;
+  };
   int pid = 0;
   std::string program;
-  double at = 0;        ///< seconds since 1970, when it was published
-  std::string missing;  ///< why nothing is known; else `use` holds
-  DeviceUse use;
+  double at = 0;               ///< seconds since 1970, when it was published
+  std::string missing;         ///< why nothing is known; else `uses` holds
+  std::vector<OfDevice> uses;  ///< of the devices that it has put work on
 };
 
 /// Where processes publish: DAIS_DEVICE_USE, which also is what makes them do so; empty: nowhere.
@@ -32,9 +36,10 @@ std::vector<PublishedUse> published_uses(const std::filesystem::path& folder);
 /// last, so that what ended late is in it. Where CUPTI refuses, why it does is published once.
 class UseMeter {
  public:
-  /// Throws `unavailable` when the folder cannot be made.
+  /// `devices`: the UUIDs of those this process sees, in its order. Throws `unavailable` when the
+  /// folder cannot be made.
   UseMeter(const Loaded<CuptiApi>& library, const std::filesystem::path& folder,
-           double every_s = 1);
+           std::vector<std::string> devices, double every_s = 1);
   ~UseMeter();
   UseMeter(const UseMeter&) = delete;
 
@@ -43,6 +48,7 @@ class UseMeter {
   void publish(const PublishedUse& use) const noexcept;
 
   std::filesystem::path file_;
+  std::vector<std::string> devices_;
   PublishedUse mine_;
   std::unique_ptr<ActivityRecorder> recorder_;
   std::mutex mutex_;

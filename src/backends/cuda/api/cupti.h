@@ -21,8 +21,9 @@ enum class CuptiKind : int {
 /// nanoseconds of the clock that get_timestamp tells.
 struct CuptiLayout {
   size_t start = 0, end = 0, stream = 0;
+  size_t device = 0;  ///< uint32_t; 0: not told
 };
-inline constexpr CuptiLayout kCuptiKernel{16, 24, 48}, kCuptiMemory{16, 24, 40},
+inline constexpr CuptiLayout kCuptiKernel{16, 24, 48, 40}, kCuptiMemory{16, 24, 40, 32},
     kCuptiSynchronization{8, 16, 32};
 inline constexpr size_t kCuptiKernelName = 104;  ///< const char*
 inline constexpr size_t kCuptiCopyKind = 4;      ///< one byte: 1 to the device, 2 from it
