@@ -1,10 +1,7 @@
-#include <unistd.h>
-
 #include <cstdio>
 #include <ctime>
 
 #include "base/error.h"
-#include "cli/device_use.h"
 #include "cli/scheduler.h"
 #include "http/client.h"
 
@@ -46,6 +43,8 @@ std::string gpus_of(const Json& job) {
   return number(job["gpus"]) + (parts.empty() ? "" : " (" + parts + ")");
 }
 
+}  // namespace
+
 void print_jobs(const Json& jobs) {
   std::printf("%7s  %-28s %-12s %-10s %-10s %5s %-8s %9s\n", "id", "name", "project", "user",
               "phase", "gpus", "devices", "ran");
@@ -59,6 +58,8 @@ void print_jobs(const Json& jobs) {
   }
   if (jobs.empty()) std::printf("no jobs\n");
 }
+
+namespace {
 
 void print_job(const Json& job) {
   std::printf("job %lld: %s\n", static_cast<long long>(job["id"].get<int64_t>()),
@@ -204,94 +205,6 @@ void add_why(Program& program) {
     const Json answer = arguments->scheduler.call("GET", job_target(arguments->id, "why"));
     std::printf("%s\n", arguments->scheduler.json ? answer.dump().c_str()
                                                   : answer["why"].get<std::string>().c_str());
-  });
-}
-
-// A value that a device does not tell is shown as a dash: it is not 0.
-std::string shown(const Json& value, const char* format, double scale) {
-  if (!value.is_number()) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, format, value.get<double>() * scale);
-  return text;
-}
-
-void print_devices(const Json& status) {
-  const std::string missing = status["devices_missing"];
-  if (!missing.empty() && status["gpus"].get<int>() > 0) {
-    std::printf("devices are not measured: %s\n", missing.c_str());
-  }
-  for (const Json& device : status["devices"]) {
-    std::printf(
-        "GPU %d  %-28.28s  %4s %% busy, memory %s of %s GiB, %s W, %s C, PCIe %s / %s MB/s\n",
-        device["device"].get<int>(), device["name"].get<std::string>().c_str(),
-        shown(device["utilisation"], "%.0f", 100).c_str(),
-        shown(device["memory_used_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
-        shown(device["memory_total_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
-        shown(device["power_w"], "%.0f", 1).c_str(),
-        shown(device["temperature_c"], "%.0f", 1).c_str(),
-        shown(device["sent_bytes_s"], "%.0f", 1e-6).c_str(),
-        shown(device["received_bytes_s"], "%.0f", 1e-6).c_str());
-    std::printf(
-        "       %s GiB free, %s reserved; clocks %s / %s MHz; ECC errors %s corrected, %s not; XID "
-        "%s\n",
-        shown(device["memory_free_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
-        shown(device["memory_reserved_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
-        shown(device["core_clock_mhz"], "%.0f", 1).c_str(),
-        shown(device["memory_clock_mhz"], "%.0f", 1).c_str(),
-        shown(device["ecc_corrected"], "%.0f", 1).c_str(),
-        shown(device["ecc_uncorrected"], "%.0f", 1).c_str(),
-        shown(device["xid"], "%.0f", 1).c_str());
-  }
-}
-
-void print_top(const Scheduler& scheduler) {
-  const Json status = scheduler.call("GET", "/v1/status");
-  const Json jobs = scheduler.call("GET", "/v1/jobs?most=30");
-  if (scheduler.json) {
-    const Json all{{"status", status}, {"jobs", jobs["jobs"]}, {"device_uses", device_uses()}};
-    std::printf("%s\n", all.dump().c_str());
-    return;
-  }
-  std::printf("%s: GPUs %g of %d free, CPUs %g of %g free, memory %lld of %lld MiB free\n",
-              status["host"].get<std::string>().c_str(), status["gpus_free"].get<double>(),
-              status["gpus"].get<int>(), status["cpus_free"].get<double>(),
-              status["cpus"].get<double>(),
-              static_cast<long long>(status["memory_free_mib"].get<int64_t>()),
-              static_cast<long long>(status["memory_mib"].get<int64_t>()));
-  std::printf("jobs: %d run, %d wait\n", status["jobs_running"].get<int>(),
-              status["jobs_waiting"].get<int>());
-  print_devices(status);
-  print_device_uses(status);
-  for (const Json& alert : status["alerts"]) {
-    std::printf("! %s\n", alert.get<std::string>().c_str());
-  }
-  std::printf("\n");
-  print_jobs(jobs["jobs"]);
-}
-
-void add_top(Program& program) {
-  struct Arguments {
-    Scheduler scheduler;
-    double every = 1;
-    bool once = false;
-  };
-  auto* command = program.app.add_subcommand("top", "Watch the machine and its jobs");
-  const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--every", arguments->every, "Seconds between looks")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
-  command->add_flag("--once", arguments->once, "Look once");
-  arguments->scheduler.add_options(*command);
-  command->footer("Example: dais top --once");
-  command->callback([arguments] {
-    const bool live = !arguments->once && !arguments->scheduler.json && isatty(1);
-    for (;;) {
-      if (live) std::printf("\033[H\033[2J");
-      print_top(arguments->scheduler);
-      std::fflush(stdout);
-      if (!live) return;
-      usleep(static_cast<useconds_t>(arguments->every * 1e6));
-    }
   });
 }
 

@@ -33,8 +33,12 @@ struct Scheduler {
 void add_submit(Program& program);
 void add_job_verbs(Program& program);
 void add_artefacts(Program& program);
+void add_top(Program& program);
 void add_project(Program& program);
 void add_report(Program& program);
+
+/// A line for each of the scheduler's jobs.
+void print_jobs(const nlohmann::ordered_json& jobs);
 
 /// "3 s", "12 min", "5 h", "2 d".
 std::string rough_time(double seconds);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "devices/cpu.h"
 #include "http/message.h"
 #include "jobs/daemon.h"
 
@@ -47,6 +48,7 @@ class Api {
   JobView visible(int64_t job, const Caller& caller);
 
   Daemon& daemon_;
+  devices::CpuMeter cpu_;
 };
 
 /// The hash under which a token is stored.

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "devices/cpu.h"
 #include "http/message.h"
 #include "jobs/controller.h"
 
@@ -23,5 +24,7 @@ Json spent_json(const Controller::Spent& spent);
 Json artefacts_json(const ArtefactKeeper& keeper, const JobView& view);
 /// What the devices tell, likewise.
 Json devices_json(const Controller& controller);
+Json device_json(const devices::DeviceSample& sample);
+Json cpu_json(const devices::CpuSample& sample);
 
 }  // namespace dais::jobs

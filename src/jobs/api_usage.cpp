@@ -13,30 +13,6 @@ Json maybe(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json device_json(const devices::DeviceSample& sample) {
-  Json json;
-  json["device"] = sample.index;
-  json["name"] = sample.name;
-  json["uuid"] = sample.uuid;
-  json["utilisation"] = maybe(sample.utilisation);
-  json["memory_used_bytes"] = maybe(sample.memory_used_bytes);
-  json["memory_total_bytes"] = maybe(sample.memory_total_bytes);
-  json["memory_free_bytes"] = maybe(sample.memory_free_bytes);
-  json["memory_reserved_bytes"] = maybe(sample.memory_reserved_bytes);
-  json["sent_bytes_s"] = maybe(sample.sent_bytes_s);
-  json["received_bytes_s"] = maybe(sample.received_bytes_s);
-  json["power_w"] = maybe(sample.power_w);
-  json["energy_j"] = maybe(sample.energy_j);
-  json["temperature_c"] = maybe(sample.temperature_c);
-  json["core_clock_mhz"] = maybe(sample.core_clock_mhz);
-  json["memory_clock_mhz"] = maybe(sample.memory_clock_mhz);
-  json["ecc_corrected"] = maybe(sample.ecc_corrected);
-  json["ecc_uncorrected"] = maybe(sample.ecc_uncorrected);
-  json["xid"] = maybe(sample.xid);
-  json["missing"] = sample.missing;
-  return json;
-}
-
 Json sum_json(const UsageSum& sum) {
   Json json;
   json["project"] = sum.project;
@@ -84,8 +60,12 @@ class Exposition {
   explicit Exposition(const Json& status) : status_(status) {}
 
   void gauge(const char* name, const char* what, const char* key) {
+    gauge(name, what, status_, key);
+  }
+  void gauge(const char* name, const char* what, const Json& of, const char* key) {
+    if (!of.contains(key) || of[key].is_null()) return;
     head(name, what, "gauge");
-    text += std::string(name) + " " + status_[key].dump() + "\n";
+    text += std::string(name) + " " + of[key].dump() + "\n";
   }
   void of_devices(const char* name, const char* what, const char* type, const char* key,
                   double scale) {
@@ -118,6 +98,36 @@ class Exposition {
 };
 
 }  // namespace
+
+Json device_json(const devices::DeviceSample& sample) {
+  Json json;
+  json["device"] = sample.index;
+  json["name"] = sample.name;
+  json["uuid"] = sample.uuid;
+  json["utilisation"] = maybe(sample.utilisation);
+  json["memory_used_bytes"] = maybe(sample.memory_used_bytes);
+  json["memory_total_bytes"] = maybe(sample.memory_total_bytes);
+  json["memory_free_bytes"] = maybe(sample.memory_free_bytes);
+  json["memory_reserved_bytes"] = maybe(sample.memory_reserved_bytes);
+  json["sent_bytes_s"] = maybe(sample.sent_bytes_s);
+  json["received_bytes_s"] = maybe(sample.received_bytes_s);
+  json["power_w"] = maybe(sample.power_w);
+  json["energy_j"] = maybe(sample.energy_j);
+  json["temperature_c"] = maybe(sample.temperature_c);
+  json["core_clock_mhz"] = maybe(sample.core_clock_mhz);
+  json["memory_clock_mhz"] = maybe(sample.memory_clock_mhz);
+  json["ecc_corrected"] = maybe(sample.ecc_corrected);
+  json["ecc_uncorrected"] = maybe(sample.ecc_uncorrected);
+  json["xid"] = maybe(sample.xid);
+  json["missing"] = sample.missing;
+  return json;
+}
+
+Json cpu_json(const devices::CpuSample& sample) {
+  return {{"utilisation", maybe(sample.utilisation)},
+          {"memory_used_bytes", maybe(sample.memory_used_bytes)},
+          {"memory_total_bytes", maybe(sample.memory_total_bytes)}};
+}
 
 Json devices_json(const Controller& controller) {
   Json json = Json::array();
@@ -218,6 +228,9 @@ http::Response Api::metrics(const Caller& caller) {
   out.gauge("dais_memory_free_mebibytes", "Memory that no job holds", "memory_free_mib");
   out.gauge("dais_jobs_waiting", "Jobs in the queue", "jobs_waiting");
   out.gauge("dais_jobs_running", "Jobs that hold a place", "jobs_running");
+  const Json cpu = status.value("cpu", Json::object());
+  out.gauge("dais_cpu_utilisation", "Part of the CPUs' time spent on work", cpu, "utilisation");
+  out.gauge("dais_memory_used_bytes", "Memory of the machine in use", cpu, "memory_used_bytes");
   const auto both = [&](const char* ours, const char* theirs, const char* what, const char* type,
                         const char* key, double scale) {
     out.of_devices(ours, what, type, key, 1);
