@@ -202,7 +202,7 @@ class ChainReader {
       if (function == Scalar::div) value = 1 / value;
     }
     if (step.channels.empty()) {
-      if (step.kind == StepKind::prelu || !broadcasts(other)) return false;
+      if (step.kind == StepKind::prelu || !fits(other)) return false;
       step.operand = input_of(other);
       step.whole = other->type == current_->type;
       if (step.operand < 0) return false;
@@ -222,12 +222,15 @@ class ChainReader {
     return true;
   }
 
-  /// A run-time operand must have the result's rank, and each of its sizes or 1.
-  bool broadcasts(const Value* other) const {
+  /// A run-time operand has the result's sizes, or one value for each channel or for all. Whatever
+  /// else can be expanded oneDNN takes and does not apply rightly.
+  bool fits(const Value* other) const {
     if (!is_f32(other) || !other->type.ranked() || other->type.shape->size() != rank_) return false;
+    if (other->type == current_->type) return true;
     for (size_t axis = 0; axis < rank_; ++axis) {
       const Dim& dim = (*other->type.shape)[axis];
-      if (!dim.is(1) && !(dim == (*current_->type.shape)[axis])) return false;
+      const bool channels = axis == channel_axis_ && dim == (*current_->type.shape)[axis];
+      if (!dim.is(1) && !channels) return false;
     }
     return true;
   }

@@ -35,15 +35,18 @@ using Build = std::function<Value*(Graph&, Noise&, Value* x)>;
 
 struct Built {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
-  Tensor x;
+  std::vector<Datum> inputs;
 };
 
-Built build(const Shape& shape, const Build& body) {
+Built build(const std::vector<Shape>& shapes, const Build& body) {
   Built out;
   Noise noise;
-  out.x = noise.tensor(shape);
-  Value* x = out.graph->add_input(Type::of(out.x), "x");
-  Value* y = body(*out.graph, noise, x);
+  for (const Shape& shape : shapes) {
+    const Tensor input = noise.tensor(shape);
+    out.graph->add_input(Type::of(input), "x" + std::to_string(out.inputs.size()));
+    out.inputs.push_back(input);
+  }
+  Value* y = body(*out.graph, noise, out.graph->inputs[0]);
   out.graph->rename(*y, "y");
   out.graph->outputs.push_back(y);
   return out;
@@ -75,9 +78,9 @@ double sums_error(const Graph& graph) {
 
 /// Runs the graph on reference loops, which sum in f64, and with every pass and kernel. What
 /// follows the sums has slopes up to 1.5 (HardSwish) and adds a few roundings of its own.
-void expect_same(const Shape& shape, const Build& body) {
-  Built built = build(shape, body);
-  const std::vector<Datum> inputs{built.x};
+void expect_same(const std::vector<Shape>& shapes, const Build& body) {
+  Built built = build(shapes, body);
+  const std::vector<Datum>& inputs = built.inputs;
   CompileOptions options;
   Session tuned(compile(built.graph->clone(), options).plan);
   options.optimize = Optimize::off;
@@ -139,7 +142,7 @@ const Layer kLayers[] = {
 TEST(ConvCpu, AgreesWithReferenceForWindowsOfEveryKind) {
   for (const Layer& layer : kLayers) {
     SCOPED_TRACE(layer.x.text() + " -> " + std::to_string(layer.out));
-    expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+    expect_same({layer.x}, [&](Graph& graph, Noise& noise, Value* x) {
       return convolve(graph, noise, x, layer);
     });
   }
@@ -187,7 +190,7 @@ TEST(ConvCpu, AppliesWhatFollowsInItsOrder) {
     for (size_t tail = 0; tail < std::size(kTails); ++tail) {
       SCOPED_TRACE(layer.x.text() + " -> " + std::to_string(layer.out) + ", tail " +
                    std::to_string(tail));
-      expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+      expect_same({layer.x}, [&](Graph& graph, Noise& noise, Value* x) {
         return kTails[tail](graph, noise, convolve(graph, noise, x, layer));
       });
     }
@@ -196,11 +199,34 @@ TEST(ConvCpu, AppliesWhatFollowsInItsOrder) {
 TEST(ConvCpu, AddsAnotherBranchBeforeTheActivation) {
   for (const Layer& layer : kLayers) {
     SCOPED_TRACE(layer.x.text() + " -> " + std::to_string(layer.out));
-    expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+    expect_same({layer.x}, [&](Graph& graph, Noise& noise, Value* x) {
       Value* one = graph.add(Relu{}, {convolve(graph, noise, x, layer)});
       Value* two = convolve(graph, noise, x, layer);
       return graph.add(Relu{}, {graph.add(Add{}, {one, two})});
     });
+  }
+}
+
+// Whatever of the result's sizes an operand has, and 1 elsewhere.
+TEST(ConvCpu, AppliesOperandsOfEveryBroadcast) {
+  for (const Layer& layer : kLayers) {
+    Graph sizes;
+    Noise none;
+    Value* x = sizes.add_input(Type::tensor(DType::f32, Dims(layer.x.begin(), layer.x.end())), "x");
+    const Shape whole = *convolve(sizes, none, x, layer)->type.static_shape();
+    for (unsigned kept = 0; kept < 1U << whole.rank(); ++kept)
+      for (const bool product : {false, true}) {
+        Shape operand = whole;
+        for (size_t axis = 0; axis < whole.rank(); ++axis)
+          if (!((kept >> axis) & 1)) operand[axis] = 1;
+        SCOPED_TRACE(whole.text() + (product ? " * " : " + ") + operand.text());
+        expect_same({layer.x, operand}, [&](Graph& graph, Noise& noise, Value* in) {
+          Value* y = convolve(graph, noise, in, layer);
+          Value* with = graph.inputs[1];
+          return graph.add(Relu{},
+                           {product ? graph.add(Mul{}, {y, with}) : graph.add(Add{}, {y, with})});
+        });
+      }
   }
 }
 
@@ -228,7 +254,7 @@ TEST(ConvCpu, DepthwisePlanesAgreeWithReference) {
 TEST(ConvCpu, DepthwisePlanesApplyWhatFollows) {
   for (const Layer& layer : kDepthwise)
     for (const Tail& tail : kTails)
-      expect_same(layer.x, [&](Graph& graph, Noise& noise, Value* x) {
+      expect_same({layer.x}, [&](Graph& graph, Noise& noise, Value* x) {
         return tail(graph, noise, convolve(graph, noise, x, layer));
       });
 }
@@ -245,7 +271,7 @@ TEST(ConvCpu, TransposedConvolutionAgreesWithReference) {
                         {{1, 16, 6, 7}, {16, 4, 4, 4}, {2, 2}, {1, 1, 1, 1}, 2}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.x.text() + " by " + one.w.text());
-    expect_same(one.x, [&](Graph& graph, Noise& noise, Value* x) {
+    expect_same({one.x}, [&](Graph& graph, Noise& noise, Value* x) {
       ConvTranspose attrs;
       attrs.strides = one.strides;
       attrs.pads = one.pads;
@@ -258,7 +284,7 @@ TEST(ConvCpu, TransposedConvolutionAgreesWithReference) {
 }
 
 TEST(ConvCpu, PacksWeightsThatArriveAtRunTime) {
-  expect_same({1, 4, 3, 3}, [](Graph& graph, Noise& noise, Value* x) {
+  expect_same({{1, 4, 3, 3}}, [](Graph& graph, Noise& noise, Value* x) {
     return graph.add(Conv{}, {constant(graph, noise, {1, 4, 8, 9}), x});
   });
 }
