@@ -89,6 +89,41 @@ TEST_F(LibraryConvolutions, OneAndThreeAxes) {
   EXPECT_EQ(check({.kernel_shape = {2, 3, 2}}, {1, 2, 4, 5, 6}, {3, 2, 2, 3, 2}, true), 1);
 }
 
+TEST_F(LibraryConvolutions, WithAResidual) {
+  for (const bool biased : {false, true})
+    for (const bool active : {false, true}) {
+      Graph graph;
+      Value* x = graph.add_input(Type::tensor(DType::f32, Dims{2, 3, 6, 5}), "x");
+      Value* r = graph.add_input(Type::tensor(DType::f32, Dims{2, 4, 6, 5}), "r");
+      std::vector<Value*> in{x, graph.add_constant(sample<float>({4, 3, 3, 3}, 1, 2))};
+      if (biased) in.push_back(graph.add_constant(sample<float>({4}, 1, 3)));
+      Value* y = graph.add(Conv{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}}, in);
+      y = graph.add(Add{}, {r, y});
+      graph.outputs = {active ? graph.add(Relu{}, {y}) : y};
+      EXPECT_EQ(
+          expect_same(graph, {sample<float>({2, 3, 6, 5}, 1), sample<float>({2, 4, 6, 5}, 5)}), 1)
+          << biased << active;
+    }
+}
+
+/// What is added twice, or expanded on the way, is not one graph of the library's.
+TEST_F(LibraryConvolutions, OtherSumsRunOnTheOwnKernel) {
+  const auto sum = [](const Shape& added, bool twice) {
+    Graph graph;
+    Value* x = graph.add_input(Type::tensor(DType::f32, Dims{1, 3, 6, 5}), "x");
+    Value* r = graph.add_input(Type::tensor(DType::f32, Dims(added.begin(), added.end())), "r");
+    Value* y = graph.add(Conv{.kernel_shape = {3, 3}, .pads = {1, 1, 1, 1}},
+                         {x, graph.add_constant(sample<float>({4, 3, 3, 3}, 1, 2))});
+    Value* z = graph.add(Add{}, {y, r});
+    if (twice) z = graph.add(Add{}, {z, r});
+    graph.outputs = {graph.add(Relu{}, {z})};
+    return expect_same(graph, {sample<float>({1, 3, 6, 5}, 1), sample<float>(added, 5)});
+  };
+  EXPECT_EQ(sum({1, 4, 6, 5}, false), 1);
+  EXPECT_EQ(sum({1, 4, 6, 5}, true), 0);
+  EXPECT_EQ(sum({1, 1, 6, 5}, false), 0);
+}
+
 /// Where it has no engine, or none that keeps f32, the own kernel runs; the results are the same.
 TEST_F(LibraryConvolutions, OwnKernelStandsIn) {
   const Conv conv{.kernel_shape = {3, 3}};

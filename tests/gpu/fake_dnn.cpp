@@ -175,7 +175,7 @@ struct Work {
   Five x{}, w{}, y{};
   std::array<int64_t, 3> strides{1, 1, 1}, dilations{1, 1, 1}, pads{0, 0, 0};
   DnnData type = DnnData::f32;
-  const void *from = nullptr, *weights = nullptr, *bias = nullptr;
+  const void *from = nullptr, *weights = nullptr, *bias = nullptr, *residual = nullptr;
   void* to = nullptr;
   DnnPointwise activation = DnnPointwise::add;
 
@@ -215,8 +215,11 @@ struct Work {
       for (int64_t k = 0; k < y[1]; ++k)
         for (int64_t a = 0; a < y[2]; ++a)
           for (int64_t b = 0; b < y[3]; ++b)
-            for (int64_t c = 0; c < y[4]; ++c)
-              store(type, to, i++, finish(sum(n, k, {a, b, c}) + (bias ? load(type, bias, k) : 0)));
+            for (int64_t c = 0; c < y[4]; ++c) {
+              const double added =
+                  (bias ? load(type, bias, k) : 0) + (residual ? load(type, residual, i) : 0);
+              store(type, to, i++, finish(sum(n, k, {a, b, c}) + added));
+            }
     return DriverResult::success;
   }
 };
@@ -274,22 +277,33 @@ DnnStatus execute(DnnHandle, DnnDescriptor plan, DnnDescriptor pack_given) {
     }
     const auto mode = operation.object(DnnAttribute::operation_pointwise)
                           ->one<DnnPointwise>(DnnAttribute::pointwise_mode);
-    if (mode == DnnPointwise::add)
-      work.bias = address(*operation.object(DnnAttribute::operation_pointwise_b));
-    else
+    if (mode == DnnPointwise::add) {
+      const Object& b = *operation.object(DnnAttribute::operation_pointwise_b);
+      const Work::Five each{1, work.y[1], 1, 1, 1};
+      if (five(b) != each && five(b) != work.y) return DnnStatus::not_supported;
+      (five(b) == each && !work.bias ? work.bias : work.residual) = address(b);
+    } else {
       work.activation = mode;
+    }
     last = operation.object(DnnAttribute::operation_pointwise_y);
   }
   work.to = address(*last);
   StandIn& driver = StandIn::instance();
   const auto* workspace = pack.one<void*>(DnnAttribute::pack_workspace);
-  const bool inside = work.to &&
+  const Work::Five channels{1, work.y[1], 1, 1, 1};
+  const auto may_read = [&](const void* memory, const Work::Five& sizes) {
+    return !memory || driver.covers(memory, bytes_of(sizes, work.type), "a convolution");
+  };
+  std::vector<const void*> reads{work.from, work.weights};
+  for (const void* one : {work.bias, work.residual})
+    if (one) reads.push_back(one);
+  const bool inside = work.to && may_read(work.bias, channels) && may_read(work.residual, work.y) &&
                       driver.covers(work.from, bytes_of(work.x, work.type), "a convolution") &&
                       driver.covers(work.weights, bytes_of(work.w, work.type), "a convolution") &&
                       driver.covers(work.to, bytes_of(work.y, work.type), "a convolution") &&
                       driver.covers(workspace, 512, "a convolution's workspace");
   if (!inside) return DnnStatus::execution_failed;
-  driver.put(stream_now, {work.from, work.weights}, work.to, work);
+  driver.put(stream_now, reads, work.to, work);
   return DnnStatus::success;
 }
 

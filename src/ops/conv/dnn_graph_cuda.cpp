@@ -77,14 +77,17 @@ class Builder {
 
 /// The operations of a convolution and what follows it.
 std::vector<DnnDescriptor> operations(Builder& build, const DnnConv& conv) {
-  const bool biased = !conv.bias.sizes.empty(), active = conv.activation != DnnPointwise::add;
+  std::vector<const DnnTensor*> added;
+  for (const DnnTensor* one : {&conv.bias, &conv.residual})
+    if (!one->sizes.empty()) added.push_back(one);
+  const bool active = conv.activation != DnnPointwise::add;
   DnnTensor between = conv.y;
   between.id = -1;
   between.type = DnnData::f32;
   const DnnObject& x = build.tensor(conv.x);
   const DnnObject& w = build.tensor(conv.w);
   const DnnObject& y = build.tensor(conv.y);
-  const DnnObject* current = biased || active ? &build.tensor(between) : &y;
+  const DnnObject* current = !added.empty() || active ? &build.tensor(between) : &y;
   const float one = 1, none = 0;
   const DnnObject& how = build.convolution(conv);
   std::vector<DnnDescriptor> out;
@@ -98,10 +101,10 @@ std::vector<DnnDescriptor> operations(Builder& build, const DnnConv& conv) {
                         .set(DnnAttribute::forward_alpha, DnnType::f32, one)
                         .set(DnnAttribute::forward_beta, DnnType::f32, none))
           .get());
-  if (biased) {
-    const DnnObject& bias = build.tensor(conv.bias);
-    const DnnObject& sum = active ? build.tensor(between) : y;
-    out.push_back(build.pointwise(DnnPointwise::add, *current, &bias, sum).get());
+  for (const DnnTensor* one : added) {
+    const DnnObject& term = build.tensor(*one);
+    const DnnObject& sum = active || one != added.back() ? build.tensor(between) : y;
+    out.push_back(build.pointwise(DnnPointwise::add, *current, &term, sum).get());
     current = &sum;
   }
   if (active) out.push_back(build.pointwise(conv.activation, *current, nullptr, y).get());

@@ -42,9 +42,10 @@ struct DnnTensor {
   std::vector<int64_t> sizes;
 };
 
-/// One convolution with what follows it.
+/// One convolution with what follows it: a bias of each channel, a tensor that is added, and an
+/// activation, in this order.
 struct DnnConv {
-  DnnTensor x, w, bias, y;  ///< bias without sizes: none
+  DnnTensor x, w, bias, residual, y;  ///< bias or residual without sizes: none
   std::vector<int64_t> strides, dilations, pad_begin, pad_end;
   DnnPointwise activation = DnnPointwise::add;  ///< add: none
   bool exact = true;  ///< f32 products of f32: no engine that rounds its inputs

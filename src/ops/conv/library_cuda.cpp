@@ -1,4 +1,4 @@
-// Convolutions by cuDNN: the convolution, its bias and one activation as one graph.
+// Convolutions by cuDNN: the convolution, its bias, a residual and one activation as one graph.
 #include "ops/conv/library_cuda.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using cuda::DnnPointwise;
 
-enum : int64_t { kX, kW, kBias, kY };
+enum : int64_t { kX, kW, kBias, kResidual, kY };
 
 std::optional<cuda::DnnData> data_of(DType dtype) {
   switch (dtype) {
@@ -26,26 +26,48 @@ std::optional<cuda::DnnData> data_of(DType dtype) {
   }
 }
 
-/// What stands behind a convolution, when it is at most one activation of cuDNN's.
-std::optional<DnnPointwise> activation_of(const Node& node) {
-  if (!node.as<Fused>()) return DnnPointwise::add;
+struct Follow {
+  const Value* residual = nullptr;              ///< of the convolution's type; null: none
+  DnnPointwise activation = DnnPointwise::add;  ///< add: none
+};
+
+std::optional<DnnPointwise> activation_of(Scalar function) {
+  switch (function) {
+    case Scalar::relu: return DnnPointwise::relu;
+    case Scalar::sigmoid: return DnnPointwise::sigmoid;
+    case Scalar::tanh: return DnnPointwise::tanh;
+    default: return std::nullopt;
+  }
+}
+
+/// The other side of a sum with `current`, where it comes from outside and needs no expansion.
+const Value* residual_of(const Graph& body, const Node& sum, const Value* current) {
+  if (sum.in.size() != 2 || (sum.in[0] == current) == (sum.in[1] == current)) return nullptr;
+  const Value* other = sum.in[0] == current ? sum.in[1] : sum.in[0];
+  const bool outside =
+      std::find(body.inputs.begin(), body.inputs.end(), other) != body.inputs.end();
+  return outside && other->type == current->type ? other : nullptr;
+}
+
+/// What stands behind a convolution, when it is at most a residual and one activation of cuDNN's.
+std::optional<Follow> follow_of(const Node& node) {
+  Follow out;
+  if (!node.as<Fused>()) return out;
   const Graph& body = *node.regions[0];
   const Value* current = product_of(node).outs[0];
-  DnnPointwise out = DnnPointwise::add;
   for (const auto& inner : body.nodes()) {
     if (inner.get() == &product_of(node)) continue;
     const auto call = scalar_call(*inner);
-    if (!call || out != DnnPointwise::add || inner->in.size() != 1 || inner->in[0] != current ||
-        !(inner->outs[0]->type == current->type))
+    if (!call || out.activation != DnnPointwise::add || !(inner->outs[0]->type == current->type))
       return std::nullopt;
-    if (call->function == Scalar::relu)
-      out = DnnPointwise::relu;
-    else if (call->function == Scalar::sigmoid)
-      out = DnnPointwise::sigmoid;
-    else if (call->function == Scalar::tanh)
-      out = DnnPointwise::tanh;
-    else
-      return std::nullopt;
+    if (call->function == Scalar::add && !out.residual) {
+      out.residual = residual_of(body, *inner, current);
+      if (!out.residual) return std::nullopt;
+    } else {
+      const auto activation = activation_of(call->function);
+      if (!activation || inner->in.size() != 1 || inner->in[0] != current) return std::nullopt;
+      out.activation = *activation;
+    }
     current = inner->outs[0];
   }
   if (body.outputs.size() != 1 || body.outputs[0] != current) return std::nullopt;
@@ -57,9 +79,9 @@ struct Made {
   const Conv* attrs = nullptr;
   cuda::DnnData type = cuda::DnnData::f32;
   DnnPointwise activation = DnnPointwise::add;
-  bool biased = false;
+  bool biased = false, adds = false;
   MatmulPrecision precision = MatmulPrecision::highest;  ///< of f32
-  ProductSource x, w, bias;
+  ProductSource x, w, bias, residual;
   std::unique_ptr<Kernel> own;  ///< for sizes that the library has no engine for
 };
 
@@ -69,6 +91,7 @@ class BoundLibraryConv : public BoundKernel {
       : made_(std::move(made)), plan_(std::move(plan)) {
     ids_ = {kX, kW};
     if (made_->biased) ids_.push_back(kBias);
+    if (made_->adds) ids_.push_back(kResidual);
     ids_.push_back(kY);
     pointers_.resize(ids_.size());
   }
@@ -79,7 +102,9 @@ class BoundLibraryConv : public BoundKernel {
     try {
       pointers_[0] = const_cast<void*>(made_->x.address(arguments));
       pointers_[1] = const_cast<void*>(made_->w.address(arguments));
-      if (made_->biased) pointers_[2] = const_cast<void*>(made_->bias.address(arguments));
+      size_t next = 2;
+      if (made_->biased) pointers_[next++] = const_cast<void*>(made_->bias.address(arguments));
+      if (made_->adds) pointers_[next++] = const_cast<void*>(made_->residual.address(arguments));
       pointers_.back() = arguments.out[0];
       const cuda::DnnStatus status = plan_->run(ids_, pointers_, arguments.scratch, queue.stream());
       if (status == cuda::DnnStatus::success) return {};
@@ -112,7 +137,8 @@ class LibraryConvKernel : public Kernel {
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
     const Shape &x = made_->x.shape(sizes), &w = made_->w.shape(sizes), &y = sizes.out[0];
-    if (x.elements() == 0 || y.elements() == 0) return made_->own->bind(sizes);
+    const bool expands = made_->adds && !(made_->residual.shape(sizes) == y);
+    if (x.elements() == 0 || y.elements() == 0 || expands) return made_->own->bind(sizes);
     const auto conv = describe(x, w, y);
     std::string problem;
     auto plan = conv ? cuda::DnnPlan::make(*made_->device, *conv, problem) : nullptr;
@@ -144,6 +170,7 @@ class LibraryConvKernel : public Kernel {
       bias[1] = w[0];
       out.bias = {kBias, made_->type, bias};
     }
+    if (made_->adds) out.residual = {kResidual, made_->type, out.y.sizes};
     for (size_t axis = 0; axis < spatial; ++axis) {
       const int64_t begin = window.pad_begin(axis, x[2 + axis], y[2 + axis]);
       const int64_t covered = (y[2 + axis] - 1) * window.strides[axis] + window.extent(axis);
@@ -170,7 +197,7 @@ Verdict accepts_library_conv(const KernelQuery& query) {
   const Node& product = product_of(query.node);
   if (!product.as<Conv>()) return no("holds no convolution");
   if (!data_of(product.outs[0]->type.dtype)) return no("element type");
-  if (!activation_of(query.node)) return no("what follows is more than an activation");
+  if (!follow_of(query.node)) return no("what follows is more than a residual and an activation");
   for (size_t i = 0; i < product.in.size(); ++i)
     if (product.has(i) && product.in[i]->type.dtype != product.outs[0]->type.dtype)
       return no("element types differ");
@@ -186,12 +213,15 @@ std::unique_ptr<Kernel> prepare_library_conv(const KernelQuery& query,
   made->device = device.shared_from_this();
   made->attrs = product.as<Conv>();
   made->type = *data_of(product.outs[0]->type.dtype);
-  made->activation = *activation_of(query.node);
+  const Follow follow = *follow_of(query.node);
+  made->activation = follow.activation;
+  made->adds = follow.residual != nullptr;
   made->biased = product.has(2);
   if (made->type == cuda::DnnData::f32) made->precision = cuda::precision_of(query);
   made->x = product_source(query, product.in[0]);
   made->w = product_source(query, product.in[1]);
   if (made->biased) made->bias = product_source(query, product.in[2]);
+  if (made->adds) made->residual = product_source(query, follow.residual);
   made->own = std::move(own);
   return std::make_unique<LibraryConvKernel>(std::move(made));
 }
