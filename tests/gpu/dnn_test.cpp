@@ -122,6 +122,8 @@ TEST_F(LibraryConvolutions, OtherSumsRunOnTheOwnKernel) {
   EXPECT_EQ(sum({1, 4, 6, 5}, false), 1);
   EXPECT_EQ(sum({1, 4, 6, 5}, true), 0);
   EXPECT_EQ(sum({1, 1, 6, 5}, false), 0);
+  for (unsigned kept = 0; kept < 8; ++kept)
+    sum({1, kept & 1 ? 4 : 1, kept & 2 ? 6 : 1, kept & 4 ? 5 : 1}, false);
 }
 
 /// Where it has no engine, or none that keeps f32, the own kernel runs; the results are the same.

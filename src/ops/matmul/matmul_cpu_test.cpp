@@ -1,3 +1,4 @@
+#include "api/compile.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/fused/fused.h"
 #include "ops/matmul/matmul.h"
@@ -104,6 +105,33 @@ TEST(ProductRows, StepsBehindTheProductAgree) {
         graph.add_node(Fused::op, Attrs::of(Fused{}), in, 1, {}, std::move(regions)).outs;
     expect_rows_agree(graph, {a, residual}, 3e-6, plain.get());
   }
+}
+
+/// Whatever of the result's sizes an operand has, and 1 elsewhere or nothing in front.
+TEST(ProductRows, OperandsOfEveryBroadcastAgree) {
+  const Shape whole{2, 3, 20, 45};
+  const Tensor a = test_tensor({2, 3, 20, 16}, 1), b = test_tensor({16, 45}, 2);
+  for (unsigned kept = 0; kept < 16; ++kept)
+    for (const size_t skipped : {0, 1, 2, 3})
+      for (const bool product : {false, true}) {
+        Shape sizes;
+        for (size_t axis = skipped; axis < 4; ++axis)
+          sizes.push_back((kept >> axis) & 1 ? whole[axis] : 1);
+        const Tensor operand = test_tensor(sizes, 3);
+        Graph graph;
+        Value* x = graph.add_input(Type::of(a), "a");
+        Value* with = graph.add_input(Type::of(operand), "operand");
+        Value* y = graph.add(MatMul{}, {x, graph.add_constant(b)});
+        y = product ? graph.add(Mul{}, {y, with}) : graph.add(Add{}, {with, y});
+        graph.outputs = {graph.add(Relu{}, {y})};
+        Session tuned(compile(graph.clone()).plan);
+        CompileOptions off;
+        off.optimize = Optimize::off;
+        Session plain(compile(graph.clone(), off).plan);
+        const std::vector<Datum> inputs{a, operand};
+        const auto wanted = plain.run(inputs), got = tuned.run(inputs);
+        expect_close(got[0].tensor, wanted[0].tensor, {1e-5, 1e-5}, sizes.text());
+      }
 }
 
 /// Results are sums in f32, rounded once: they are one unit of bf16 apart where a sum lies between
