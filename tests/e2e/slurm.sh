@@ -168,7 +168,9 @@ until_true 20 kept || fail "of another user's job there is $("$dais" artefacts "
 attempt=$work/data/jobs/$mine/1
 [ "$(stat -c '%u %a' "$attempt" "$attempt"/{batch,status,task0.log} | paste -sd,)" = "0 711,65534 600,65534 600,65534 600" ] ||
   fail "the files of another user's attempt: $(ls -la "$attempt")"
-his sh -c "ln -sf /etc/shadow $attempt/task1.log || rm -f $attempt/status" 2>/dev/null && fail "another user changed his attempt's folder"
+his ln -sf /etc/shadow "$attempt/task1.log" 2>/dev/null && fail "another user put a link into his attempt's folder"
+his rm -f "$attempt/status" 2>/dev/null && fail "another user removed a file of his attempt"
+his mkfifo "$attempt/more" 2>/dev/null && fail "another user made a pipe in his attempt's folder"
 his cat "$work/data/jobs/$gang/1/task0.log" 2>/dev/null && fail "another user read a log of root"
 long=$(his "$dais" submit --gpus 1 --memory 100MiB --grace 1s --folder "$work/his" -- \
   sh -c 'trap "" TERM; while :; do sleep 1; done' | number_of)
