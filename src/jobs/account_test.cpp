@@ -53,10 +53,10 @@ TEST(JobsAccount, AProcessHasTheGroupsOfItsUserAndNoOthers) {
 
 TEST(JobsAccount, AHomeThatTheRequestChoseStays) {
   std::vector<std::string> environment = {"HOME=" + home_folder(), "A=1"};
-  set_user(environment, "anna", {1000, 1000, {}, "/home/anna"});
-  EXPECT_EQ(environment, (std::vector<std::string>{"HOME=/home/anna", "A=1", "USER=anna"}));
+  set_user(environment, "anna", {1000, 1000, {}, "/srv/anna"});
+  EXPECT_EQ(environment, (std::vector<std::string>{"HOME=/srv/anna", "A=1", "USER=anna"}));
   environment = {"HOME=/elsewhere"};
-  set_user(environment, "anna", {1000, 1000, {}, "/home/anna"});
+  set_user(environment, "anna", {1000, 1000, {}, "/srv/anna"});
   EXPECT_EQ(environment[0], "HOME=/elsewhere");
 }
 
