@@ -44,7 +44,7 @@ Built build(const std::vector<Shape>& shapes, const Build& body) {
   for (const Shape& shape : shapes) {
     const Tensor input = noise.tensor(shape);
     out.graph->add_input(Type::of(input), "x" + std::to_string(out.inputs.size()));
-    out.inputs.push_back(input);
+    out.inputs.emplace_back(input);
   }
   Value* y = body(*out.graph, noise, out.graph->inputs[0]);
   out.graph->rename(*y, "y");
