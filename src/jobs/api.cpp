@@ -312,7 +312,9 @@ http::Response Api::submit(const http::Request& request, const Caller& caller) {
     check_member(job.project, caller);
     for (const int64_t other : job.after) visible(other, caller);
     const std::string index = std::to_string(submissions.size());
-    submissions.push_back({key.empty() ? "" : key + "#" + index, std::move(job)});
+    // Nobody is given what somebody else submitted by the same key.
+    submissions.push_back(
+        {key.empty() ? "" : caller.user + "/" + key + "#" + index, std::move(job)});
   }
   if (submissions.empty()) throw Error(Code::invalid_argument, "no job is given");
   return ok({{"ids", daemon_.submit(std::move(submissions))}});

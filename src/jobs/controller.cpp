@@ -192,7 +192,7 @@ std::vector<int64_t> Controller::submit(std::vector<Submission> submissions) {
             std::to_string(getpid()) + "-" + std::to_string(i);
     }
     executor_->prepare(key, request,
-                       options_.own_users ? account_named(request.user) : std::nullopt);
+                       options_.own_users ? std::optional(account_of(request.user)) : std::nullopt);
     rows.push_back({key, to_json(request)});
   }
   // What starts at once is decided before it is stored: one flush of the disk instead of two.

@@ -72,6 +72,13 @@ std::string failure_text(const AttemptOutcome& outcome, const JobRequest& reques
   return text;
 }
 
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (std::string& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
 }  // namespace
 
 void Controller::watch(Entry& entry) {
@@ -214,20 +221,30 @@ void Controller::keep_artefacts(const AttemptName& name, const JobRequest& reque
   artefacts_.keep(order);
 }
 
+// As whoever the job ran as, where it ran, and with nothing of the daemon's.
 void Controller::notify(const Entry& entry) const {
   if (entry.request.notify.empty()) return;
+  std::optional<Account> owner;
+  if (options_.own_users && !(owner = account_named(entry.request.user))) return;
   std::vector<std::string> words = entry.request.notify;
   words.push_back(std::to_string(entry.row.id));
   words.emplace_back(phase_name(entry.row.phase));
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  std::vector<std::string> variables = {std::string("PATH=") + default_path,
+                                        "HOME=" + home_folder()};
+  if (owner) set_user(variables, entry.request.user, *owner);
+  std::vector<char*> arguments = pointers(words), environment = pointers(variables);
+  const std::string folder = executor_->work_folder(attempt_of(entry), entry.request);
   // A grandchild: nobody waits for it, and its failure is its own.
   const pid_t between = fork();
   if (between == 0) {
     setsid();
-    if (fork() == 0) execvp(arguments[0], arguments.data());
-    _exit(0);
+    if (fork() != 0) _exit(0);
+    close_range(3, ~0U, 0);
+    for (const int number : {SIGTERM, SIGINT, SIGPIPE}) std::signal(number, SIG_DFL);
+    if (owner && !become(*owner)) _exit(127);
+    if (chdir(folder.c_str()) != 0 && chdir("/") != 0) _exit(127);
+    execvpe(arguments[0], arguments.data(), environment.data());
+    _exit(127);
   }
   if (between > 0) waitpid(between, nullptr, 0);
 }

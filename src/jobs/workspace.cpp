@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +26,8 @@ namespace dais::jobs {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds copy_limit(20);
 
 [[noreturn]] void fail(const std::string& action, const fs::path& path) {
   const int error = errno;
@@ -48,6 +53,7 @@ class Copy {
   void folder(const fs::path& from, const fs::path& to, int depth);
   void entry(const fs::directory_entry& item, const fs::path& to, int depth);
   void file(const fs::path& from, const fs::path& to);
+  void take(uint64_t bytes, const fs::path& from);
 
   CopyLimits left_;
 };
@@ -58,16 +64,23 @@ void Copy::file(const fs::path& from, const fs::path& to) {
   struct stat status {};
   if (source.get() < 0 || fstat(source.get(), &status) != 0) fail("read", from);
   if (!S_ISREG(status.st_mode)) special(from);
-  const auto size = static_cast<uint64_t>(status.st_size);
-  if (size > left_.bytes) {
-    throw Error(Code::exhausted, "the working folder is larger than what is copied for a job",
-                from.string(), "Leave data out of it, or submit without snapshot");
-  }
-  left_.bytes -= size;
+  take(static_cast<uint64_t>(status.st_size), from);
   const Descriptor target(
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0777));
   if (target.get() < 0) fail("make", to);
   copy_bytes(source.get(), target.get(), from);
+  // It may have grown meanwhile.
+  const auto counted = status.st_size;
+  if (fstat(target.get(), &status) != 0) fail("read", to);
+  if (status.st_size > counted) take(static_cast<uint64_t>(status.st_size - counted), from);
+}
+
+void Copy::take(uint64_t bytes, const fs::path& from) {
+  if (bytes > left_.bytes) {
+    throw Error(Code::exhausted, "the working folder is larger than what is copied for a job",
+                from.string(), "Leave data out of it, or submit without snapshot");
+  }
+  left_.bytes -= bytes;
 }
 
 void Copy::entry(const fs::directory_entry& item, const fs::path& to, int depth) {
@@ -142,6 +155,8 @@ std::string error_text(const Error& error) {
 [[noreturn]] void be_copier(int told, const Account& owner, const fs::path& from,
                             const fs::path& to, const CopyLimits& limits) {
   std::string text;
+  close_range(3, static_cast<unsigned>(told) - 1, 0);
+  close_range(static_cast<unsigned>(told) + 1, ~0U, 0);
   try {
     // Files that grow while they are copied have an end, too.
     const rlimit most{limits.bytes, limits.bytes};
@@ -149,6 +164,7 @@ std::string error_text(const Error& error) {
     if (chdir(to.c_str()) != 0 || setrlimit(RLIMIT_FSIZE, &most) != 0 || !become(owner)) {
       fail("become the user", from);
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // not before: another user's process loses it
     copy_contents(from, ".", limits);
   } catch (const Error& error) {
     text = error_text(error);
@@ -156,6 +172,21 @@ std::string error_text(const Error& error) {
     text = "?";
   }
   _exit(write(told, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+}
+
+// Reads until the other side closes; false when that takes longer.
+bool read_within(int file, std::chrono::seconds limit, std::string& text) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  char buffer[4096];
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    pollfd ready{file, POLLIN, 0};
+    if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) == 0) return false;
+    const ssize_t got = read(file, buffer, sizeof buffer);
+    if (got <= 0) return true;
+    text.append(buffer, static_cast<size_t>(got));
+  }
 }
 
 void copy_as(const Account& owner, const fs::path& from, const fs::path& to,
@@ -169,12 +200,15 @@ void copy_as(const Account& owner, const fs::path& from, const fs::path& to,
   if (child == 0) be_copier(ends[1], owner, from, to, limits);
   write_end = Descriptor();
   std::string text;
-  char buffer[4096];
-  for (ssize_t got; (got = read(read_end.get(), buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<size_t>(got));
-  }
+  const bool answered = read_within(read_end.get(), copy_limit, text);
+  // The owner may have stopped it.
+  if (!answered) kill(child, SIGKILL);
   int status = 1;
   waitpid(child, &status, 0);
+  if (!answered) {
+    throw Error(Code::exhausted, "the working folder was not copied in time", from.string(),
+                "Leave data out of it, or submit without snapshot");
+  }
   if (status != 0 || !text.empty()) raise(text, from);
 }
 
