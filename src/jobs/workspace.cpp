@@ -182,7 +182,8 @@ bool read_within(int file, std::chrono::seconds limit, std::string& text) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         end - std::chrono::steady_clock::now());
     pollfd ready{file, POLLIN, 0};
-    if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) == 0) return false;
+    if (left.count() <= 0) return false;
+    if (poll(&ready, 1, static_cast<int>(left.count())) <= 0) continue;  // late, or a signal came
     const ssize_t got = read(file, buffer, sizeof buffer);
     if (got <= 0) return true;
     text.append(buffer, static_cast<size_t>(got));
@@ -204,7 +205,7 @@ void copy_as(const Account& owner, const fs::path& from, const fs::path& to,
   // The owner may have stopped it.
   if (!answered) kill(child, SIGKILL);
   int status = 1;
-  waitpid(child, &status, 0);
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (!answered) {
     throw Error(Code::exhausted, "the working folder was not copied in time", from.string(),
                 "Leave data out of it, or submit without snapshot");

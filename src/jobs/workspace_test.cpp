@@ -157,6 +157,33 @@ TEST(JobsDataFolder, OthersSeeNothingOfWhatAnEarlierVersionLeftOpen) {
   EXPECT_EQ(mode("jobs.sqlite"), 0600U);
   make_data_folder(folder, false);
   EXPECT_EQ(mode(""), 0700U);
+  // What somebody else put there keeps its rights.
+  std::ofstream(folder / "notes") << "x";
+  fs::permissions(folder / "notes", fs::perms::all);
+  make_data_folder(folder, true);
+  EXPECT_EQ(mode("notes"), 0777U);
+  fs::remove_all(folder);
+}
+
+TEST(JobsDataFolder, AFolderOfOtherThingsIsRefusedAndKeepsItsRights) {
+  std::string name = (fs::temp_directory_path() / "dais_data_XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  const fs::path folder = name;
+  fs::create_directories(folder / "jobs");
+  fs::create_directories(folder / "photos");
+  for (const fs::path& path : {folder, folder / "jobs", folder / "photos"}) {
+    fs::permissions(path, fs::perms::all);
+  }
+  EXPECT_THROW(make_data_folder(folder, true), Error);
+  for (const fs::path& path : {folder, folder / "jobs", folder / "photos"}) {
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms::all) << path;
+  }
+  fs::remove_all(folder / "photos");
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(folder.c_str(), nobody, nobody), 0);
+    EXPECT_THROW(make_data_folder(folder, true), Error);
+    EXPECT_EQ(fs::status(folder).permissions(), fs::perms::all);
+  }
   fs::remove_all(folder);
 }
 
