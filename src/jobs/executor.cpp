@@ -119,21 +119,26 @@ void Executor::prepare(const std::string& key, const JobRequest& request,
 void Executor::keep(const std::string& key, int64_t job) const {
   const fs::path from = incoming(key), to = copy_of(job);
   std::error_code error;
+  if (!fs::exists(from, error)) return;
   if (fs::exists(to, error)) {
     fs::remove_all(from, error);  // the job was submitted again
-  } else if (fs::exists(from, error)) {
-    make_folder(to.parent_path());
-    fs::rename(from, to, error);
-    if (error) {
-      throw Error(Code::unavailable, "cannot keep the copied folder: " + error.message(),
-                  to.string());
-    }
+    return;
   }
+  make_folder(to.parent_path());
   struct stat status {};
-  if (stat(to.c_str(), &status) != 0 || status.st_uid == geteuid()) return;
-  // Its owner is to reach it.
-  let_pass(to.parent_path());
-  let_pass(to.parent_path().parent_path());
+  const bool of_another = stat(from.c_str(), &status) == 0 && status.st_uid != geteuid();
+  if (of_another) open_way(to.parent_path());
+  fs::rename(from, to, error);
+  if (error) {
+    throw Error(Code::unavailable, "cannot keep the copied folder: " + error.message(),
+                to.string());
+  }
+}
+
+void Executor::open_way(const fs::path& to) const {
+  // Downwards, part by part: nothing above the data folder, however that is written, is touched.
+  fs::path way = folder_;
+  for (const fs::path& part : to.lexically_relative(folder_)) let_pass(way /= part);
 }
 
 std::string Executor::work_folder(const AttemptName& name, const JobRequest& request) const {

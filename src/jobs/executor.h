@@ -109,6 +109,8 @@ class Executor {
  protected:
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path attempt_folder(const AttemptName& name) const;
+  /// Lets others pass through a folder of the data folder, and those above it.
+  void open_way(const std::filesystem::path& to) const;
 
  private:
   std::filesystem::path incoming(const std::string& key) const;

@@ -289,9 +289,7 @@ void SlurmExecutor::lay_out(const AttemptName& name, const JobRequest& request,
                             const std::vector<HostId>& hosts) const {
   const fs::path folder = attempt_folder(name);
   make_folder(folder);
-  if (owner) {
-    for (fs::path way = folder; way != this->folder(); way = way.parent_path()) let_pass(way);
-  }
+  if (owner) open_way(folder);
   std::vector<std::string> addresses;
   std::string host_file;
   for (const HostId host : hosts) {

@@ -127,6 +127,12 @@ class JobsSlurmStandIn : public testing::Test {
     }
     return false;
   }
+  JobRequest job() const {
+    JobRequest request;
+    request.command = {"true"};
+    request.folder = folder_.string();
+    return request;
+  }
   Slurm::Order order() const { return {{"script"}, {}, (folder_ / "begun").string()}; }
 
   fs::path folder_;
@@ -178,9 +184,7 @@ TEST_F(JobsSlurmStandIn, ASignalBeforeItBeganCancelsItForGood) {
 // What no node could start is started again; what somebody cancelled is not.
 TEST_F(JobsSlurmStandIn, ALaunchThatFailedIsNoCancellation) {
   SlurmExecutor executor(folder_ / "data", {}, "id");
-  JobRequest request;
-  request.command = {"true"};
-  request.folder = folder_.string();
+  JobRequest request = job();
   executor.start({1, 1}, request, {{0, -1, 0, 0}});
   ASSERT_TRUE(soon([&] { return lines("queue") == 1; }));
   EXPECT_EQ(executor.inspect({1, 1}, 1).state, AttemptState::queued);
@@ -198,10 +202,11 @@ TEST_F(JobsSlurmStandIn, ALaunchThatFailedIsNoCancellation) {
 // Whoever submits owns what his attempt writes into, and not where it lies.
 TEST_F(JobsSlurmStandIn, TheFilesOfAnAttemptAreItsUsersAndItsFolderIsNot) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
-  SlurmExecutor executor(folder_ / "data", {}, "id", true);
-  JobRequest request;
-  request.command = {"true"};
-  request.folder = folder_.string();
+  // With a slash behind it: the way to the attempt begins at the data folder all the same.
+  fs::create_directories(folder_ / "data");
+  fs::permissions(folder_ / "data", fs::perms::owner_all);
+  SlurmExecutor executor(folder_ / "data/", {}, "id", true);
+  JobRequest request = job();
   request.user = "nobody";
   request.tasks = 2;
   executor.start({1, 1}, request, {{0, -1, 0, 0}, {0, -1, 1, 0}});
@@ -217,6 +222,7 @@ TEST_F(JobsSlurmStandIn, TheFilesOfAnAttemptAreItsUsersAndItsFolderIsNot) {
     EXPECT_EQ(status.st_uid, 0U) << folder;
     EXPECT_EQ(status.st_mode & 0777U, 0711U) << folder;
   }
+  EXPECT_EQ(fs::status(folder_ / "data").permissions(), fs::perms::owner_all);
   EXPECT_TRUE(fs::exists(executor.log({1, 1}, 1)));
   // Again, as after a restart of the daemon: what was written stays.
   std::ofstream(attempt / "begun") << "1";
@@ -228,9 +234,7 @@ TEST_F(JobsSlurmStandIn, TheFilesOfAnAttemptAreItsUsersAndItsFolderIsNot) {
 
 TEST_F(JobsSlurmStandIn, WhatAJobWroteIntoItsFilesIsReadWithinBounds) {
   SlurmExecutor executor(folder_ / "data", {}, "id");
-  JobRequest request;
-  request.command = {"true"};
-  request.folder = folder_.string();
+  JobRequest request = job();
   executor.start({1, 1}, request, {{0, -1, 0, 0}});
   ASSERT_TRUE(soon([&] { return lines("queue") == 1; }));
   const fs::path attempt = folder_ / "data/jobs/1/1";
