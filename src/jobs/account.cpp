@@ -10,6 +10,8 @@
 
 namespace dais::jobs {
 
+bool is_user(const std::string& name) { return getpwnam(name.c_str()) != nullptr; }
+
 std::optional<Account> account_named(const std::string& name) {
   const passwd* user = getpwnam(name.c_str());
   if (!user) return std::nullopt;

@@ -16,6 +16,7 @@ struct Account {
   std::string home;
 };
 
+bool is_user(const std::string& name);
 /// Nothing when the machine has no such user.
 std::optional<Account> account_named(const std::string& name);
 

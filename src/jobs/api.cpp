@@ -396,7 +396,6 @@ http::Response Api::projects(const http::Request& request, const Caller& caller)
 }
 
 http::Response Api::status() {
-  // With Slurm the machines that work are others.
   Json json = daemon_.ask([](Controller& controller) {
     const Snapshot& snapshot = controller.snapshot();
     const Capacity& capacity = snapshot.capacity();
@@ -425,6 +424,7 @@ http::Response Api::status() {
     out["alerts"] = controller.alerts();
     return out;
   });
+  // With Slurm the machines that work are others.
   if (json["hosts"] == 1) json["cpu"] = cpu_json(cpu_.sample());
   return ok(json);
 }

@@ -116,7 +116,7 @@ void Controller::check(const JobRequest& request, std::vector<std::string>& prob
                        (near.empty() ? "" : "; did you mean '" + near + "'?"));
     return;
   }
-  if (options_.own_users && !account_named(request.user)) {
+  if (options_.own_users && !is_user(request.user)) {
     problems.push_back("user: this machine has no user '" + request.user + "'");
   }
   // What follows is for amounts that are amounts.
@@ -191,8 +191,9 @@ std::vector<int64_t> Controller::submit(std::vector<Submission> submissions) {
       key = "auto-" + std::to_string(static_cast<int64_t>(now_s_ * 1e6)) + "-" +
             std::to_string(getpid()) + "-" + std::to_string(i);
     }
-    executor_->prepare(key, request,
-                       options_.own_users ? std::optional(account_of(request.user)) : std::nullopt);
+    std::optional<Account> owner;
+    if (options_.own_users && request.snapshot) owner = account_of(request.user);
+    executor_->prepare(key, request, owner);
     rows.push_back({key, to_json(request)});
   }
   // What starts at once is decided before it is stored: one flush of the disk instead of two.

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/span.h"
 #include "jobs/controller.h"
+#include "jobs/exec_words.h"
 #include "jobs/placement_text.h"
 #include "jobs/rotation.h"
 
@@ -70,13 +71,6 @@ std::string failure_text(const AttemptOutcome& outcome, const JobRequest& reques
     text += " of task " + std::to_string(outcome.failed_task);
   }
   return text;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (std::string& word : words) out.push_back(word.data());
-  out.push_back(nullptr);
-  return out;
 }
 
 }  // namespace
@@ -232,7 +226,7 @@ void Controller::notify(const Entry& entry) const {
   std::vector<std::string> variables = {std::string("PATH=") + default_path,
                                         "HOME=" + home_folder()};
   if (owner) set_user(variables, entry.request.user, *owner);
-  std::vector<char*> arguments = pointers(words), environment = pointers(variables);
+  std::vector<char*> arguments = exec_words(words), environment = exec_words(variables);
   const std::string folder = executor_->work_folder(attempt_of(entry), entry.request);
   // A grandchild: nobody waits for it, and its failure is its own.
   const pid_t between = fork();
@@ -483,8 +477,7 @@ double Controller::step() {
     decide_and_apply();
   }
   launch_ready();
-  const double others = std::min(snapshot_.next_change_s(), stand_by_s_) - now_s_;
-  if (others <= 0 && stand_by_s_ <= now_s_) {
+  if (stand_by_s_ <= now_s_) {
     executor_->stand_by();
     stand_by_s_ = never;
   }

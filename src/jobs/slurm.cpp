@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "jobs/exec_words.h"
 
 namespace dais::jobs {
 namespace {
@@ -135,13 +136,6 @@ bool read_all(const std::array<int, 2>& ends, std::array<std::string, 2>& texts)
   return true;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (std::string& word : words) out.push_back(word.data());
-  out.push_back(nullptr);
-  return out;
-}
-
 }  // namespace
 
 Slurm::Output Slurm::call(const std::vector<std::string>& command,
@@ -162,7 +156,7 @@ Slurm::Output Slurm::call(const std::vector<std::string>& command,
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
   pid_t child = 0;
   const int failed = posix_spawnp(&child, words[0].c_str(), &actions, nullptr,
-                                  pointers(words).data(), pointers(variables).data());
+                                  exec_words(words).data(), exec_words(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   close(out[1]), close(err[1]);
   std::array<std::string, 2> texts;

@@ -127,7 +127,7 @@ void copy_contents(const fs::path& from, const fs::path& to, const CopyLimits& l
   }
 }
 
-// What went wrong in another process: the parts of an error, each with a zero behind it.
+// What went wrong in another process: the parts of an error, with a zero between them.
 std::string error_text(const Error& error) {
   std::string out = std::to_string(static_cast<int>(error.code()));
   for (const std::string& part : {error.problem(), error.where(), error.remedy()}) {

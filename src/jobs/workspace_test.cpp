@@ -17,14 +17,18 @@ namespace fs = std::filesystem;
 
 constexpr uid_t nobody = 65'534;
 
+fs::path new_folder() {
+  std::string name = (fs::temp_directory_path() / "dais_workspace_XXXXXX").string();
+  EXPECT_NE(mkdtemp(name.data()), nullptr);
+  return name;
+}
+
 // Without an owner, and as root for one too.
 class JobsWorkspace : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (GetParam() && geteuid() != 0) GTEST_SKIP() << "only root copies for others";
-    std::string name = (fs::temp_directory_path() / "dais_workspace_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    folder_ = new_folder();
     fs::permissions(folder_, fs::perms::all);
     from_ = folder_ / "work";
     to_ = folder_ / "closed" / "copy";
@@ -109,9 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Owners, JobsWorkspace, testing::Bool(),
 
 TEST(JobsWorkspaceOfOthers, WhatTheOwnerCannotReadIsNotCopied) {
   if (geteuid() != 0) GTEST_SKIP() << "only root copies for others";
-  std::string name = (fs::temp_directory_path() / "dais_workspace_XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  const fs::path folder = name, from = folder / "work";
+  const fs::path folder = new_folder(), from = folder / "work";
   fs::permissions(folder, fs::perms::all);
   fs::create_directories(from / "closed");
   std::ofstream(from / "closed" / "file") << "secret";
@@ -138,9 +140,7 @@ TEST(JobsWorkspaceOfOthers, WhatTheOwnerCannotReadIsNotCopied) {
 }
 
 TEST(JobsDataFolder, OthersSeeNothingOfWhatAnEarlierVersionLeftOpen) {
-  std::string name = (fs::temp_directory_path() / "dais_data_XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  const fs::path folder = name;
+  const fs::path folder = new_folder();
   fs::create_directories(folder / "cycles");
   fs::permissions(folder / "cycles", fs::perms::all);
   std::ofstream(folder / "jobs.sqlite") << "x";
@@ -166,9 +166,7 @@ TEST(JobsDataFolder, OthersSeeNothingOfWhatAnEarlierVersionLeftOpen) {
 }
 
 TEST(JobsDataFolder, AFolderOfOtherThingsIsRefusedAndKeepsItsRights) {
-  std::string name = (fs::temp_directory_path() / "dais_data_XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  const fs::path folder = name;
+  const fs::path folder = new_folder();
   fs::create_directories(folder / "jobs");
   fs::create_directories(folder / "photos");
   for (const fs::path& path : {folder, folder / "jobs", folder / "photos"}) {

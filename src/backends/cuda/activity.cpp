@@ -124,7 +124,7 @@ Spans covered(const std::vector<Activity>& activities, int device, double from, 
     const double end = std::min(activity.start + activity.seconds, to);
     if (end > start) all.emplace_back(start, end);
   }
-  // They nearly always are.
+  // Nearly always they are sorted: by start, as they were taken.
   if (!std::is_sorted(all.begin(), all.end())) std::sort(all.begin(), all.end());
   Spans out;
   for (const auto& [start, end] : all) {

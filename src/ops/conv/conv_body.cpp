@@ -202,10 +202,10 @@ class ChainReader {
       if (function == Scalar::div) value = 1 / value;
     }
     if (step.channels.empty()) {
-      if (step.kind == StepKind::prelu || !fits(other)) return false;
       step.operand = input_of(other);
       step.whole = other->type == current_->type;
-      if (step.operand < 0) return false;
+      const bool fits = is_f32(other) && (step.whole || of_channels(other));
+      if (step.kind == StepKind::prelu || step.operand < 0 || !fits) return false;
     }
     push(std::move(step), node);
     return true;
@@ -222,11 +222,10 @@ class ChainReader {
     return true;
   }
 
-  /// A run-time operand has the result's sizes, or one value for each channel or for all. Whatever
-  /// else can be expanded oneDNN takes and does not apply rightly.
-  bool fits(const Value* other) const {
-    if (!is_f32(other) || !other->type.ranked() || other->type.shape->size() != rank_) return false;
-    if (other->type == current_->type) return true;
+  /// Whether a run-time operand has one value for each channel or for all. Whatever else can be
+  /// expanded oneDNN takes and does not apply rightly.
+  bool of_channels(const Value* other) const {
+    if (!other->type.ranked() || other->type.shape->size() != rank_) return false;
     for (size_t axis = 0; axis < rank_; ++axis) {
       const Dim& dim = (*other->type.shape)[axis];
       const bool channels = axis == channel_axis_ && dim == (*current_->type.shape)[axis];
