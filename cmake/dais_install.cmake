@@ -6,9 +6,12 @@ include(CMakePackageConfigHelpers)
 set_target_properties(dais_engine PROPERTIES EXPORT_NAME dais)
 set_target_properties(dais_base PROPERTIES EXPORT_NAME base)
 set_target_properties(dais_cuda_api PROPERTIES EXPORT_NAME cuda_api)
-install(TARGETS dais_engine dais_cuda_api dais_base EXPORT dais ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set_target_properties(dais_devices PROPERTIES EXPORT_NAME devices)
+install(TARGETS dais_engine dais_cuda_api dais_devices dais_base EXPORT dais
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/dais DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES src/base/error.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dais/base)
+install(FILES src/devices/sample.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dais/devices)
 install(FILES src/ir/dtype.h src/ir/float_formats.h src/ir/tensor.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dais/ir)
 if(TARGET dais)

@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   int run, i;
 
   if (argc < 2) return 2;
-  dais_session* session = dais_session_load_states(argv[1], NULL, 1, states, 2);
+  const dais_options options = {.threads = 1, .states = states, .state_count = 2};
+  dais_session* session = dais_session_open(argv[1], &options);
   if (!session) return failed();
   /* One state lies in memory of ours, the other starts from a value and stays with the session. */
   if (dais_bind_state(session, "sum", &memory) || dais_set_input(session, "count", &start) ||

@@ -34,7 +34,7 @@ part() {  # name, command...
 }
 
 cmake --preset release > /dev/null
-cmake --build "$build" --target dais dais_gpu_tests gpu_rows > "$parts/build.log"
+cmake --build "$build" --target dais dais_gpu_tests gpu_rows train_runner > "$parts/build.log"
 dais=$build/bin/dais
 "$dais" devices --json > "$parts/devices.json"
 "$dais" devices >> "$text"
@@ -50,11 +50,12 @@ fi
 if [ $device = gpu ]; then
   nvidia-smi >> "$text" 2>&1 || true
   tests=(-L gpu) networks=. seconds=5 rows=() models=(light_resnet50 light_densenet121)
+  nets=(resnet50_224 resnet50_224x128 gpt6x384 gpt12x768) precisions=(fp32 bf16 fp16)
 else
   say "REHEARSAL on the emulated device: no figure below is one of a GPU."
   export DAIS_EMULATED=fast
   tests=(-R '^emulated/(DeviceTraining|FusedRows)$') networks='squeezenet|shufflenet' seconds=1
-  rows=(--small) models=(light_shufflenet)
+  rows=(--small) models=(light_shufflenet) nets=(mlp) precisions=(fp32)
 fi
 # The tests count accesses, which are not observed in fast mode.
 part tests env -u DAIS_EMULATED ctest --test-dir "$suites" "${tests[@]}" --output-on-failure
@@ -68,6 +69,22 @@ if [ -d "$data/light" ]; then
     part "bench_${name}_cpu" "$dais" bench "$model" --device cpu --duration "$seconds" --json
   done
 fi
+# Training steps: ours alone, and against PyTorch where this machine has it with CUDA.
+train_step() {
+  echo "$seconds" | "$build/bin/train_runner" "$1" "$2" 4 --device "$device" | sed -n 1p
+}
+for net in "${nets[@]}"; do
+  for precision in "${precisions[@]}"; do part "step_${net}_$precision" train_step "$net" "$precision"; done
+done
+if [ $device = gpu ] && python3 -c 'import torch; torch.zeros(1).cuda()' 2> /dev/null; then
+  peer=(bench/train/compare.py "$build/bin/train_runner" host --device gpu --threads 4
+    --nets "$(IFS=,; echo "${nets[*]}")" --precisions bf16,fp16 --seconds 3)
+  part peer_eager "${peer[@]}" --json "$folder/peer_eager.json"
+  part peer_compiled "${peer[@]}" --compiled --json "$folder/peer_compiled.json"
+  cat "$parts"/peer_*.log >> "$text"
+else
+  say "No PyTorch with CUDA on this machine: training steps are compared with nothing."
+fi
 part rows "$build/bin/gpu_rows" --device "$device" "${rows[@]}"
 cat "$parts/rows.log" >> "$text"
 
@@ -80,7 +97,7 @@ status=0
   for file in "$parts"/*.status; do
     name=$(basename "$file" .status)
     printf '%s"%s": {"status": %s' "$comma" "$name" "$(cat "$file")"
-    case $name in bench_*) [ "$(cat "$file")" != 0 ] || printf ', "result": %s' "$(cat "$parts/$name.log")" ;; esac
+    case $name in bench_* | step_*) [ "$(cat "$file")" != 0 ] || printf ', "result": %s' "$(cat "$parts/$name.log")" ;; esac
     printf '}'
     comma=', '
   done

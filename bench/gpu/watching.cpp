@@ -79,7 +79,8 @@ int main_of(double seconds) {
   library.api = table();
   const double begin = processor_seconds();
   {
-    const UseMeter meter(library, folder, {"GPU-a"}, 0.05);
+    UseMeter meter(folder, 0.05);
+    meter.watch(library, {"GPU-a"});
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
   const double spent = processor_seconds() - begin;

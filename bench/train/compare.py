@@ -2,13 +2,14 @@
 """Training steps of dais and of Debian 13's PyTorch 2.6, alternating in one run.
 
 usage: compare.py RUNNER ROOT [--nets a,b] [--precisions fp32,bf16] [--threads 2] [--rounds 3]
-                  [--seconds 2] [--realtime] [--json FILE]
+                  [--seconds 2] [--realtime] [--device cpu|gpu] [--compiled] [--json FILE]
 
 RUNNER is train_runner, ROOT the root that torch_root.sh made (whoever runs this may chroot), or
-`host` for the python3-torch of this machine. Each net runs in a process of its own on either side; they take turns, the order
-swapped each round, with a pause in which the other's threads stop spinning. A net's time is the
-best of its rounds' medians. Ratios above 1 mean that dais is faster; memory is the largest resident
-size of the process, libraries included.
+`host` for the python3-torch of this machine. Each net runs in a process of its own on either side;
+they take turns, the order swapped each round, with a pause in which the other's threads stop
+spinning. A net's time is the best of its rounds' medians. Ratios above 1 mean that dais is faster;
+memory is the largest resident size of the process, libraries included. With --device gpu both
+compute there (ROOT is `host`); with --compiled PyTorch compiles its nets.
 """
 import argparse
 import json
@@ -52,7 +53,7 @@ class Side:
 def peer_command(root):
     script = os.path.join(HERE, "torch_peer.py")
     if root == "host":
-        return ["/usr/bin/python3", script]
+        return ["python3", script]
     shutil.copy(script, os.path.join(root, "tmp/torch_peer.py"))
     if not os.path.exists(os.path.join(root, "proc/self")):
         # PyTorch asks /proc for its peak memory, and its allocator for large pages.
@@ -64,6 +65,9 @@ def peer_command(root):
 
 def start_peer(arguments, net, precision):
     words = [net, precision, str(arguments.threads)]
+    if arguments.device == "gpu":
+        return (peer_command("host") + words + ["cuda", arguments.compiled and "compiled" or "eager"],
+                None)
     command = peer_command(arguments.root)
     settings = tuned(arguments.threads)
     if arguments.root == "host":
@@ -77,7 +81,8 @@ def compare(arguments, net, precision):
     command, environment = start_peer(arguments, net, precision)
     theirs = Side(ahead + command, environment)
     theirs.steps(0)
-    ours = Side(ahead + [arguments.runner, net, precision, str(arguments.threads)])
+    ours = Side(ahead + [arguments.runner, net, precision, str(arguments.threads), "--device",
+                         arguments.device])
     ours.steps(0)
     best = {}
     for turn in range(arguments.rounds):
@@ -110,6 +115,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--realtime", action="store_true", help="before everything else (chrt -r 1)")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "gpu"])
+    parser.add_argument("--compiled", action="store_true", help="torch.compile (on a GPU)")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     rows = []

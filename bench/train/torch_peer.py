@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """The peer's side of the comparison: the training step of one net on random data in PyTorch.
 
-usage: torch_peer.py NET fp32|bf16 THREADS
+usage: torch_peer.py NET fp32|bf16|fp16 THREADS [cpu|cuda [eager|compiled]]
 
 Speaks as train_runner does: reads seconds line by line, runs steps for so long and prints their times
 as one line of JSON; at the end of its input it prints its peak memory. compare.py starts it with the
-environment that made PyTorch fastest here. Convolutional nets are channels-last; bf16 is autocast.
+environment that made PyTorch fastest here. Convolutional nets are channels-last; 16-bit types are autocast (fp16 with a
+gradient scaler).
 """
 import json
 import sys
@@ -108,7 +109,7 @@ class Gpt(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocab, bias=False)
 
     def forward(self, x):
-        x = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+        x = self.tokens(x) + self.places(torch.arange(x.shape[1], device=x.device))
         return self.head(self.norm(self.blocks(x)))
 
 
@@ -168,6 +169,11 @@ NETS = {  # net, batch, loss, optimiser
                      sgd(0.9)),
     "gpt6x384": (Gpt, lambda: tokens(8, 256), cross_entropy,
                  lambda weights: torch.optim.AdamW(weights, 0.001)),
+    # For GPUs.
+    "resnet50_224x128": (resnet50, lambda: images(128, 3, 224, 224, classes=1000), cross_entropy,
+                         sgd(0.9)),
+    "gpt12x768": (lambda: Gpt(256, 1024, 768, 12, 12), lambda: tokens(8, 1024), cross_entropy,
+                  lambda weights: torch.optim.AdamW(weights, 0.001)),
     "lstm2x512": (LstmLm, lambda: tokens(32, 64), cross_entropy,
                   lambda weights: torch.optim.Adam(weights, 0.001)),
     "ds2": (DeepSpeech,
@@ -182,22 +188,32 @@ def peak_mib():
 
 def main():
     name, precision, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    device = sys.argv[4] if len(sys.argv) > 4 else "cpu"
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     make, batch, loss_of, optimiser = NETS[name]
-    net = make()
+    net = make().to(device)
     x, y = batch()
+    # In host memory that the device reads, as a loader gives them.
+    if device == "cuda":
+        x, y = x.pin_memory(), y.pin_memory()
     if x.dim() == 4:
         net = net.to(memory_format=torch.channels_last)
         x = x.contiguous(memory_format=torch.channels_last)
     update = optimiser(net.parameters())
+    if sys.argv[5:] == ["compiled"]:
+        net = torch.compile(net, mode="max-autotune")
+    scaler = torch.amp.GradScaler(device, enabled=precision == "fp16")
+    narrow = torch.float16 if precision == "fp16" else torch.bfloat16
 
     def step():
         update.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
-            loss = loss_of(net(x), y)
-        loss.backward()
-        update.step()
+        there, wanted = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+        with torch.autocast(device, dtype=narrow, enabled=precision != "fp32"):
+            loss = loss_of(net(there), wanted)
+        scaler.scale(loss).backward()
+        scaler.step(update)
+        scaler.update()
         return loss.item()
 
     for _ in range(2):

@@ -1,6 +1,6 @@
-// train_runner NET PRECISION THREADS [--profile]: the training step of one net of the comparison on
-// random data. Reads seconds from its input, line by line, runs steps for so long and prints
-// their times as one line of JSON; at the end of its input it prints its peak memory.
+// train_runner NET PRECISION THREADS [--device NAME] [--profile]: the training step of one net of
+// the comparison on random data. Reads seconds from its input, line by line, runs steps for so long
+// and prints their times as one line of JSON; at the end of its input it prints its peak memory.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 
+#include "api/device.h"
 #include "dais/networks.h"
 #include "onnx/importer.h"
 #include "train/step.h"
@@ -98,6 +99,11 @@ Case make_case(const std::string& name) {
             images({64, 3, 32, 32}, 10, random), sgd(0.9)};
   if (name == "resnet50_224")
     return {nn::ResNet{.depth = 50}.build(), images({16, 3, 224, 224}, 1000, random), sgd(0.9)};
+  if (name == "resnet50_224x128")
+    return {nn::ResNet{.depth = 50}.build(), images({128, 3, 224, 224}, 1000, random), sgd(0.9)};
+  if (name == "gpt12x768")
+    return {nn::Gpt{.vocab = 256, .dropout = 0, .tied = false}.build(), tokens(8, 1024, random),
+            adam(train::OptimiserKind::adamw)};
   if (name == "gpt6x384")
     return {nn::recipe("gpt-mini").build({}, 0), tokens(8, 256, random),
             adam(train::OptimiserKind::adamw)};
@@ -167,6 +173,7 @@ void serve(const Case& each, train::TrainingStep& step) {
     const auto start = Clock::now();
     while (times.size() < 2 || seconds_since(start) < seconds) {
       const auto begin = Clock::now();
+      step.prefetch(each.batch);
       loss = step.run(each.batch, 0.001, update++).loss;
       times.push_back(seconds_since(begin) * 1e3);
     }
@@ -183,18 +190,26 @@ void serve(const Case& each, train::TrainingStep& step) {
 
 int main(int count, char** words) try {
   if (count < 4) {
-    std::fprintf(stderr, "usage: train_runner NET fp32|bf16 THREADS [--profile]\n");
+    std::fprintf(stderr,
+                 "usage: train_runner NET fp32|bf16|fp16 THREADS [--device NAME] [--profile]\n");
     return 2;
   }
   Case each = make_case(words[1]);
   each.options.precision = train::precision_from_name(words[2]);
   each.options.threads = std::atoi(words[3]);
+  bool profile = false;
+  for (int i = 4; i < count; ++i) {
+    const std::string_view word = words[i];
+    if (word == "--profile") profile = true;
+    if (word == "--device" && i + 1 < count)
+      each.options.backend = choose_device(words[++i]).backend;
+  }
   auto bytes = each.net.onnx();
   onnx::Model model = onnx::import_model(Bytes(bytes));
   bytes = {};
   train::TrainingStep step(model, each.options, each.batch);
   step.run(each.batch, 0.001, 0);
-  if (count > 4)
+  if (profile)
     print_profile(step, each.batch);
   else
     serve(each, step);

@@ -33,16 +33,29 @@ const char* dais_last_error(void);
 /* optimize: "off", "portable", "full" or NULL for full. threads: 0 for all usable cores. */
 dais_session* dais_session_load(const char* path, const char* optimize, int threads);
 
-/* A value that goes from run to run: what the output gives is what the input takes next time. */
+/* A value that goes from run to run: what the output gives is what the input takes next time. An
+ * input that is a state is set to start with; it counts for one run. */
 typedef struct dais_state {
   const char* input;
   const char* output;
 } dais_state;
 
-/* The same for a model with states, which sessions keep without copies where the graph allows. An
- * input that is a state is set to start with; it counts for one run. */
-dais_session* dais_session_load_states(const char* path, const char* optimize, int threads,
-                                       const dais_state* states, size_t count);
+/* How a session is made. What is 0 or NULL stands for what is said first. */
+typedef struct dais_options {
+  const char* optimize;         /* "full", "portable" or "off" */
+  int threads;                  /* 0: all usable cores */
+  const char* device;           /* "cpu"; "gpu", "gpu:1", ...; "auto"; "emulated" */
+  const char* matmul_precision; /* of f32 products on a GPU: "highest", "high", "medium" */
+  const dais_state* states;     /* kept without copies where the graph allows */
+  size_t state_count;
+} dais_options;
+
+dais_session* dais_session_open(const char* path, const dais_options* options);
+/* Where it runs, as people read it; lives as long as the session. */
+const char* dais_session_device(const dais_session* session);
+/* What runs on the CPU although the session has a device, a sentence for each operator; NULL beyond
+ * the last one. */
+const char* dais_session_warning(const dais_session* session, size_t index);
 dais_session* dais_session_clone(const dais_session* session);
 void dais_session_free(dais_session* session);
 

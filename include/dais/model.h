@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dais/precision.h"
 #include "ir/tensor.h"
 
 namespace dais {
@@ -33,6 +34,12 @@ struct ValueInfo {
 struct ExecutableOptions {
   Optimize optimize = Optimize::full;
   int threads = 0;  ///< 0: all cores that this process may use
+  /// "cpu"; "gpu" or "gpu:1"; "auto" (a GPU when there is a usable one); "emulated" (a GPU's
+  /// kernels on the CPU, for tests). Ignored where `optimize` is off. Inputs and outputs lie in the
+  /// CPU's memory all the same.
+  std::string device = "cpu";
+  /// How far products of f32 may round on a GPU.
+  MatmulPrecision matmul_precision = MatmulPrecision::highest;
   /// Inputs that the file gives a default value: named here, they become real inputs.
   std::set<std::string> overrides = {};
   /// States, input name to output name: what the output gives is what the input takes in the next
@@ -57,7 +64,9 @@ class Model {
   const std::vector<ValueInfo>& inputs() const;
   const std::vector<ValueInfo>& outputs() const;
 
-  /// Optimises, chooses kernels and packs weights, for all sizes of open dimensions.
+  /// Optimises, chooses kernels and packs weights, for all sizes of open dimensions. Throws Error:
+  /// `unavailable` with the remedy when the device cannot be used, `exhausted` when it is full,
+  /// naming who holds its memory.
   Executable compile(const ExecutableOptions& options = {}) const&;
   /// The same for a model that is not needed afterwards, as in Model::load(path).compile(): weights
   /// that kernels pack are not held in both forms, unless a copy of the model lives.
@@ -77,6 +86,11 @@ class Executable {
  public:
   const std::vector<ValueInfo>& inputs() const;
   const std::vector<ValueInfo>& outputs() const;
+  /// Where it runs: "CPU", "GPU 0, NVIDIA H200", or "CPU" with the reason when "auto" found no GPU.
+  const std::string& device() const;
+  /// What runs on the CPU although it has a device, one sentence for each operator, with the
+  /// reason.
+  const std::vector<std::string>& warnings() const;
   InferenceSession session() const;
 
  private:

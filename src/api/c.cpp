@@ -1,6 +1,7 @@
 #include "dais/c.h"
 
 #include "api/compile.h"
+#include "api/device.h"
 #include "dais/dais.h"
 
 struct dais_session {
@@ -63,19 +64,34 @@ extern "C" {
 const char* dais_last_error(void) { return last_error.c_str(); }
 
 dais_session* dais_session_load(const char* path, const char* optimize, int threads) {
-  return dais_session_load_states(path, optimize, threads, nullptr, 0);
+  dais_options options{};
+  options.optimize = optimize;
+  options.threads = threads;
+  return dais_session_open(path, &options);
 }
 
-dais_session* dais_session_load_states(const char* path, const char* optimize, int threads,
-                                       const dais_state* states, size_t count) {
+dais_session* dais_session_open(const char* path, const dais_options* given) {
   return guarded<dais_session*>(nullptr, [&] {
     dais::ExecutableOptions options;
-    for (size_t i = 0; i < count; ++i) options.states[states[i].input] = states[i].output;
-    if (optimize) options.optimize = dais::optimize_from_name(optimize);
-    options.threads = threads;
+    if (given->optimize) options.optimize = dais::optimize_from_name(given->optimize);
+    options.threads = given->threads;
+    if (given->device) options.device = given->device;
+    if (given->matmul_precision)
+      options.matmul_precision = dais::matmul_precision_from_name(given->matmul_precision);
+    for (size_t i = 0; i < given->state_count; ++i)
+      options.states[given->states[i].input] = given->states[i].output;
     dais::Executable executable = dais::Model::load(path).compile(options);
     return new dais_session{executable, executable.session(), {}};
   });
+}
+
+const char* dais_session_device(const dais_session* session) {
+  return session->executable.device().c_str();
+}
+
+const char* dais_session_warning(const dais_session* session, size_t index) {
+  const auto& warnings = session->executable.warnings();
+  return index < warnings.size() ? warnings[index].c_str() : nullptr;
 }
 
 dais_session* dais_session_clone(const dais_session* session) {

@@ -13,40 +13,48 @@
 namespace dais {
 namespace {
 
-/// Publishes what this process does with its devices, where that is asked for; one for all of them.
-std::shared_ptr<cuda::UseMeter> meter_of(const cuda::Tables& tables) {
-  static std::weak_ptr<cuda::UseMeter> known;
-  const auto folder = cuda::use_folder();
-  if (folder.empty() || !tables.hardware) return nullptr;
-  auto meter = known.lock();
+/// Publishes what this process does, where that is asked for, until it ends: on the CPU and, with
+/// the tables of hardware, on its GPUs.
+void publish_use(const cuda::Tables* tables) {
+  static std::mutex mutex;
+  static std::unique_ptr<cuda::UseMeter> meter;
+  const auto folder = devices::use_folder();
+  if (folder.empty()) return;
+  const std::lock_guard lock(mutex);
+  if (!meter) meter = std::make_unique<cuda::UseMeter>(folder);
+  if (!tables || !tables->hardware) return;
   static const auto library = cuda::load_cupti(0);
-  if (!meter) {
-    std::vector<std::string> devices;
-    for (const cuda::DeviceInfo& device : cuda::list_devices(tables))
-      devices.push_back(device.uuid);
-    meter = std::make_shared<cuda::UseMeter>(library, folder, std::move(devices));
-  }
-  known = meter;
-  return meter;
+  std::vector<std::string> uuids;
+  for (const cuda::DeviceInfo& device : cuda::list_devices(*tables)) uuids.push_back(device.uuid);
+  meter->watch(library, std::move(uuids));
 }
 
-/// Devices stay open as long as somebody uses them.
-std::shared_ptr<Backend> opened(const cuda::Tables& tables, int ordinal) {
+/// What is known under a key as long as somebody uses it; `make` makes it anew.
+template <typename T, typename Key, typename Make>
+std::shared_ptr<T> shared(std::map<Key, std::weak_ptr<T>>& known, const Key& key, Make&& make) {
+  auto& entry = known[key];
+  auto out = entry.lock();
+  if (!out) entry = out = make();
+  return out;
+}
+
+/// Backends of several precisions share one device.
+std::shared_ptr<Backend> opened(const cuda::Tables& tables, int ordinal,
+                                MatmulPrecision precision) {
+  using Place = std::pair<const cuda::Tables*, int>;
   static std::mutex mutex;
-  static std::map<std::pair<const cuda::Tables*, int>, std::weak_ptr<Backend>> known;
+  static std::map<Place, std::weak_ptr<cuda::Device>> devices;
+  static std::map<std::pair<Place, MatmulPrecision>, std::weak_ptr<Backend>> backends;
   const std::lock_guard lock(mutex);
-  auto& entry = known[{&tables, ordinal}];
-  auto backend = entry.lock();
-  if (!backend) {
-    auto device = cuda::Device::open(tables, ordinal);
-    auto meter = meter_of(tables);
-    // The meter ends behind the device's last work.
-    backend = std::shared_ptr<cuda::CudaBackend>(
-        new cuda::CudaBackend(std::move(device)),
-        [meter = std::move(meter)](cuda::CudaBackend* made) { delete made; });
-    entry = backend;
-  }
-  return backend;
+  const Place place{&tables, ordinal};
+  return shared(backends, {place, precision}, [&]() -> std::shared_ptr<Backend> {
+    auto device = shared(devices, place, [&] {
+      auto made = cuda::Device::open(tables, ordinal);
+      publish_use(&tables);
+      return made;
+    });
+    return std::make_shared<cuda::CudaBackend>(std::move(device), precision);
+  });
 }
 
 bool in_path(const std::string& program) {
@@ -65,14 +73,14 @@ bool in_path(const std::string& program) {
   return false;
 }
 
-DeviceChoice choose(const cuda::Tables& tables, int ordinal) {
+DeviceChoice choose(const cuda::Tables& tables, int ordinal, MatmulPrecision precision) {
   DeviceChoice out;
-  out.backend = opened(tables, ordinal);
+  out.backend = opened(tables, ordinal, precision);
   out.text = out.backend->name();
   return out;
 }
 
-using Offers = std::map<std::string, std::function<std::shared_ptr<Backend>()>, std::less<>>;
+using Offers = std::map<std::string, OpenDevice, std::less<>>;
 
 Offers& offers() {
   static Offers known;
@@ -102,13 +110,7 @@ MatmulPrecision matmul_precision_from_name(std::string_view name) {
                   (guess.empty() ? std::string() : "; did you mean " + guess + "?"));
 }
 
-void set_matmul_precision(Backend& backend, MatmulPrecision precision) {
-  static_cast<cuda::CudaBackend&>(backend).set_matmul_precision(precision);
-}
-
-void offer_device(const std::string& name, std::function<std::shared_ptr<Backend>()> open) {
-  offers()[name] = std::move(open);
-}
+void offer_device(const std::string& name, OpenDevice open) { offers()[name] = std::move(open); }
 
 std::string emulated_problem() {
   const char* named = std::getenv("DAIS_CXX");
@@ -116,26 +118,30 @@ std::string emulated_problem() {
   return in_path(compiler) ? "" : "it compiles kernels with " + compiler + ", which is not there";
 }
 
-DeviceChoice choose_device(std::string_view name) {
+DeviceChoice choose_device(std::string_view name, MatmulPrecision precision) {
+  publish_use(nullptr);
+  if (name == "cpu" && precision != MatmulPrecision::highest)
+    throw Error(Code::unsupported, "the CPU computes products of f32 in f32", "",
+                "Ask for the highest precision of products, or for a GPU");
   if (name == "cpu") return {nullptr, "CPU"};
   if (name == "gpu" || name.starts_with("gpu:"))
-    return choose(cuda::system_tables(), ordinal_of(name));
+    return choose(cuda::system_tables(), ordinal_of(name), precision);
   if (name == "emulated") {
     const std::string problem = emulated_problem();
     if (!problem.empty())
       throw Error(Code::unavailable, "the emulated device: " + problem, "",
                   "Install g++ or name a compiler like it in DAIS_CXX");
-    return choose(cuda::emulated_tables(), 0);
+    return choose(cuda::emulated_tables(), 0, precision);
   }
   if (name == "auto") {
     try {
-      return choose(cuda::system_tables(), 0);
+      return choose(cuda::system_tables(), 0, precision);
     } catch (const Error& error) {
       return {nullptr, "CPU, as no GPU is usable: " + error.problem()};
     }
   }
   if (const auto offered = offers().find(name); offered != offers().end()) {
-    auto backend = offered->second();
+    auto backend = offered->second(precision);
     return {backend, backend->name()};
   }
   const std::string guess = nearest(name, {"cpu", "gpu", "auto", "emulated"});

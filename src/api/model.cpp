@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/compile.h"
+#include "api/device.h"
 #include "onnx/importer.h"
 #include "runtime/session.h"
 
@@ -60,6 +61,7 @@ struct Model::Body {
 };
 
 struct Executable::Body {
+  std::string device;
   std::shared_ptr<const Plan> plan;
   std::vector<ValueInfo> inputs, outputs;
 };
@@ -111,7 +113,10 @@ Executable Model::compile(const Body& body, std::unique_ptr<Graph> graph,
   CompileOptions inner;
   inner.optimize = options.optimize;
   inner.threads = options.threads;
+  DeviceChoice choice = choose_device(options.device, options.matmul_precision);
+  inner.backend = std::move(choice.backend);
   auto out = std::make_shared<Executable::Body>();
+  out->device = std::move(choice.text);
   out->outputs = body.outputs;
   onnx::Model again;
   if (!options.overrides.empty()) again = body.import_with(options.overrides);
@@ -130,6 +135,8 @@ Executable Model::compile(const Body& body, std::unique_ptr<Graph> graph,
 Executable::Executable(std::shared_ptr<const Body> body) : body_(std::move(body)) {}
 const std::vector<ValueInfo>& Executable::inputs() const { return body_->inputs; }
 const std::vector<ValueInfo>& Executable::outputs() const { return body_->outputs; }
+const std::string& Executable::device() const { return body_->device; }
+const std::vector<std::string>& Executable::warnings() const { return body_->plan->warnings(); }
 
 InferenceSession Executable::session() const {
   auto body = std::make_unique<InferenceSession::Body>(

@@ -54,6 +54,26 @@ TEST(ApiModel, SaysWhatItTakesAndGives) {
   EXPECT_EQ(model.outputs()[0].name, "probability");
 }
 
+TEST(ApiModel, DevicesAreChosenByName) {
+  const Model model = line_model();
+  EXPECT_EQ(model.compile().device(), "CPU");
+  EXPECT_TRUE(model.compile({.device = "cpu"}).warnings().empty());
+  expect_error(Code::invalid_argument, "did you mean gpu",
+               [&] { model.compile({.device = "gpo"}); });
+  expect_error(Code::invalid_argument, "names no GPU", [&] { model.compile({.device = "gpu:x"}); });
+  expect_error(Code::unsupported, "in f32",
+               [&] { model.compile({.matmul_precision = MatmulPrecision::high}); });
+  // Whatever there is: it runs, and says where.
+  EXPECT_FALSE(model.compile({.device = "auto"}).device().empty());
+  dais_options options{};
+  options.device = "tpu";
+  EXPECT_EQ(dais_session_open(kFashion, &options), nullptr);
+  EXPECT_NE(std::string(dais_last_error()).find("'tpu' is no device"), std::string::npos);
+  options = {};
+  options.matmul_precision = "hi";
+  EXPECT_EQ(dais_session_open(kFashion, &options), nullptr);
+}
+
 TEST(ApiModel, FilesThatCannotBeReadAreNamed) {
   expect_error(Code::not_found, "absent.onnx", [] { Model::load("absent.onnx"); });
   expect_error(Code::invalid_model, "README.md", [] { Model::load("README.md"); });

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -15,5 +17,15 @@ std::optional<double> cpu_quota_cores(std::string_view membership,
 
 /// The same for the calling process.
 std::optional<double> cpu_quota_cores();
+
+/// What a control group lets its processes take, and what they have.
+struct GroupMemory {
+  int64_t limit_bytes = 0, used_bytes = 0;
+  auto operator<=>(const GroupMemory&) const = default;
+};
+
+/// Of the group with the lowest limit, found as above; none when nothing limits memory.
+std::optional<GroupMemory> group_memory(std::string_view membership,
+                                        const std::filesystem::path& mount = "/sys/fs/cgroup");
 
 }  // namespace dais

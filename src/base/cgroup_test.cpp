@@ -24,6 +24,7 @@ class CpuQuota : public testing::Test {
   std::optional<double> cores(std::string_view membership) {
     return cpu_quota_cores(membership, mount_);
   }
+  const std::filesystem::path& mount() const { return mount_; }
 
  private:
   std::filesystem::path mount_;
@@ -68,6 +69,26 @@ TEST_F(CpuQuota, FindsTheContainerLimitAtTheMountedRoot) {
   put("cpu/cpu.cfs_quota_us", "300000");
   put("cpu/cpu.cfs_period_us", "100000");
   EXPECT_EQ(cores("4:cpu,cpuacct:/docker/0123abcd\n0::/\n"), 3.0);
+}
+
+TEST_F(CpuQuota, MemoryIsThatOfTheGroupWithTheLowestLimit) {
+  EXPECT_EQ(group_memory("0::/a/b\n", mount()), std::nullopt);
+  put("memory.max", "max");
+  put("memory.current", "900");
+  put("a/memory.max", "1000");
+  put("a/memory.current", "700");
+  put("a/b/memory.max", "2000");
+  put("a/b/memory.current", "600");
+  EXPECT_EQ(group_memory("0::/a/b\n", mount()), (GroupMemory{1000, 700}));
+  put("memory/jobs/memory.limit_in_bytes", "500");
+  put("memory/jobs/memory.usage_in_bytes", "20");
+  EXPECT_EQ(group_memory("4:memory:/jobs\n0::/a/b\n", mount()), (GroupMemory{500, 20}));
+  // The number by which version 1 says that there is none.
+  put("memory/open/memory.limit_in_bytes", "9223372036854771712");
+  put("memory/open/memory.usage_in_bytes", "20");
+  EXPECT_EQ(group_memory("4:memory:/open\n", mount()), std::nullopt);
+  put("memory/odd/memory.limit_in_bytes", "much");
+  EXPECT_EQ(group_memory("4:memory:/odd\n", mount()), std::nullopt);
 }
 
 TEST_F(CpuQuota, IgnoresMalformedText) {

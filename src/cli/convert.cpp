@@ -1,14 +1,16 @@
 #include <cstdio>
 
 #include "api/compile.h"
+#include "base/error.h"
 #include "cli/command.h"
 #include "onnx/exporter.h"
+#include "train/precision.h"
 
 namespace dais::cli {
 namespace {
 
 struct Options {
-  std::string from, to;
+  std::string from, to, precision = "fp32";
   onnx::ExportOptions format;
   bool fold = false, external = false, json = false;
 };
@@ -19,13 +21,33 @@ size_t file_bytes(const std::filesystem::path& path) {
   return absent ? 0 : size;
 }
 
+void fold(Graph& graph) {
+  CompileOptions passes;
+  passes.optimize = Optimize::portable;
+  optimize(graph, passes);
+}
+
+/// Products in 16 bits, with their weights; inputs and outputs stay as they are.
+void lower(Graph& graph, train::Precision precision) {
+  // What is folded into weights first needs no operator between 16-bit ones.
+  fold(graph);
+  train::lower_precision(graph, precision, true);
+  std::string beyond;
+  for (const std::string& name : train::beyond_half(graph))
+    beyond += (beyond.empty() ? "" : ", ") + name;
+  if (!beyond.empty())
+    throw Error(Code::unsupported, "fp16 ends at 65504, and these hold larger numbers: " + beyond,
+                "--precision", "Use bf16, which has the range of f32");
+  fold(graph);
+}
+
 void convert(Options options) {
   onnx::Model model = onnx::import_model(options.from);
-  if (options.fold) {
-    CompileOptions passes;
-    passes.optimize = Optimize::portable;
-    optimize(*model.graph, passes);
-  }
+  const train::Precision precision = train::precision_from_name(options.precision);
+  if (precision != train::Precision::fp32)
+    lower(*model.graph, precision);
+  else if (options.fold)
+    fold(*model.graph);
   const std::filesystem::path to(options.to);
   if (options.external) options.format.external_file = to.filename().string() + ".data";
   onnx::save_model(model, to, options.format);
@@ -47,6 +69,10 @@ void add_convert(Program& program) {
   command->add_option("to", options->to, "File to write")->required();
   command->add_flag("--fold", options->fold,
                     "Run the rewrites that keep it plain ONNX (constants folded, dead nodes gone)");
+  command
+      ->add_option("--precision", options->precision,
+                   "Element type of products and their weights: fp32, bf16 or fp16 (with --fold)")
+      ->capture_default_str();
   command->add_flag("--external-data", options->external, "Put weights into TO.data beside TO");
   command->add_option("--opset", options->format.opset, "Opset of the ai.onnx domain to write")
       ->check(CLI::Range(onnx::kOldestWrittenOpset, onnx::kNewestOpset))

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/data_flags.h"
 #include "cli/model_choice.h"
+#include "cli/run_options.h"
 #include "cli/train_report.h"
 
 namespace dais::cli {
@@ -14,6 +15,7 @@ struct Options {
   DataFlags data;
   std::string loss;
   int threads = 0;
+  DeviceFlags place;
   bool json = false, by_class = false;
 };
 
@@ -31,7 +33,7 @@ void run(const Options& options) {
   loss.kind = options.loss.empty() ? train::usual_loss(task) : train::loss_from_name(options.loss);
   for (const auto& note : train::check_data(model, *dataset, loss.kind))
     std::fprintf(stderr, "note: %s\n", note.c_str());
-  train::Evaluator evaluator(model, loss, {}, options.threads);
+  train::Evaluator evaluator(model, loss, {}, options.threads, options.place.open());
   const train::Evaluation found = evaluator.run(loader);
   const auto& classes = dataset->description().classes;
   if (options.json)
@@ -52,6 +54,7 @@ void add_eval(Program& program) {
   command->add_option("--loss", options->loss, "Loss; by the kind of data when left out");
   command->add_option("--threads", options->threads, "Threads to use; 0: all usable cores")
       ->check(CLI::NonNegativeNumber);
+  add_device_flags(*command, options->place);
   command->add_flag("--classes", options->by_class,
                     "Also precision and recall of each class, and the confusion matrix");
   command->add_flag("--json", options->json, "One JSON object");

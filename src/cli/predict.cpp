@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "api/compile.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/model_choice.h"
+#include "cli/run_options.h"
 #include "data/audio.h"
 #include "data/image.h"
 #include "data/tokens.h"
@@ -27,6 +27,7 @@ struct Options {
   std::string text;
   int64_t top = 3;
   int threads = 0;
+  DeviceFlags place;
   double threshold = 0.5;
   bool json = false;
 };
@@ -46,7 +47,9 @@ class Predictor {
     task_ = task == model_.metadata.end() ? "classification" : task->second;
     CompileOptions compile_options;
     compile_options.threads = options.threads;
+    compile_options.backend = options.place.open();
     session_ = std::make_unique<Session>(compile(model_.graph->clone(), compile_options).plan);
+    warn_about(session_->plan());
   }
 
   json of_file(const fs::path& path) {
@@ -255,6 +258,7 @@ void add_predict(Program& program) {
       ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads to use; 0: all usable cores")
       ->check(CLI::NonNegativeNumber);
+  add_device_flags(*command, options->place);
   command->add_flag("--json", options->json, "One JSON object a line");
   add_data_flags(*command, options->data);
   command->footer("Example: dais predict run shirt.png --top 5");

@@ -8,39 +8,27 @@ CompileOptions RunOptions::compile() const {
   CompileOptions out;
   out.optimize = optimize_from_name(optimize);
   out.threads = threads;
-  out.backend = open_device(device);
-  apply_precision(out.backend.get(), precision);
+  out.backend = place.open();
   return out;
 }
 
-void add_device_option(CLI::App& command, std::string& device) {
+void add_device_flags(CLI::App& command, DeviceFlags& flags) {
   command
       .add_option(
-          "--device", device,
+          "--device", flags.device,
           "Where to run: cpu, gpu or gpu:N, emulated (GPU kernels on the CPU; no hardware), "
           "or auto (a GPU when there is one)")
       ->capture_default_str();
-}
-
-void add_precision_option(CLI::App& command, std::string& precision) {
   command
-      .add_option("--matmul-precision", precision,
+      .add_option("--matmul-precision", flags.precision,
                   "Products of f32 on a GPU: highest (f32), high (TF32) or medium (bf16, where its "
                   "libraries do them)")
       ->capture_default_str();
 }
 
-void apply_precision(Backend* backend, const std::string& precision) {
-  const MatmulPrecision wanted = matmul_precision_from_name(precision);
-  if (backend) return set_matmul_precision(*backend, wanted);
-  if (wanted != MatmulPrecision::highest)
-    throw Error(Code::unsupported, "the CPU computes products of f32 in f32", "",
-                "Leave --matmul-precision out, or give --device gpu");
-}
-
-std::shared_ptr<Backend> open_device(const std::string& name) {
-  DeviceChoice choice = choose_device(name);
-  if (name == "auto") std::fprintf(stderr, "dais: runs on %s\n", choice.text.c_str());
+std::shared_ptr<Backend> DeviceFlags::open() const {
+  DeviceChoice choice = choose_device(device, matmul_precision_from_name(precision));
+  if (device == "auto") std::fprintf(stderr, "dais: runs on %s\n", choice.text.c_str());
   return std::move(choice.backend);
 }
 
@@ -60,8 +48,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   command.add_option("--threads", options.threads, "Threads to use; 0: all usable cores")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  add_device_option(command, options.device);
-  add_precision_option(command, options.precision);
+  add_device_flags(command, options.place);
   add_ops_option(command);
   command.add_flag("--json", options.json, "Print JSON");
 }

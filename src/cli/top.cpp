@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "cli/device_use.h"
 #include "cli/scheduler.h"
-#include "devices/cpu.h"
-#include "devices/nvml.h"
+#include "dais/devices.h"
+#include "devices/use.h"
 #include "jobs/api_text.h"
 #include "jobs/machine.h"
 
@@ -17,6 +17,7 @@ namespace dais::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Processes = std::vector<devices::ProcessSample>;
 
 // A value that a device does not tell is shown as a dash: it is not 0.
 std::string shown(const Json& value, const char* format, double scale) {
@@ -31,6 +32,18 @@ void print_cpu(const Json& cpu) {
               shown(cpu["utilisation"], "%.0f", 100).c_str(),
               shown(cpu["memory_used_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
               shown(cpu["memory_total_bytes"], "%.1f", 1.0 / (1 << 30)).c_str());
+  if (cpu["group_cores"].is_number() || cpu["group_memory_limit_bytes"].is_number())
+    std::printf("       its control group has %s CPUs, memory %s of %s GiB\n",
+                shown(cpu["group_cores"], "%.1f", 1).c_str(),
+                shown(cpu["group_memory_used_bytes"], "%.1f", 1.0 / (1 << 30)).c_str(),
+                shown(cpu["group_memory_limit_bytes"], "%.1f", 1.0 / (1 << 30)).c_str());
+}
+
+void print_processes(const Json& device) {
+  for (const Json& one : device["processes"])
+    std::printf("       process %d: %s %% busy, %s GiB\n", one["pid"].get<int>(),
+                shown(one["utilisation"], "%.0f", 100).c_str(),
+                shown(one["memory_bytes"], "%.2f", 1.0 / (1 << 30)).c_str());
 }
 
 void print_devices(const Json& status) {
@@ -60,56 +73,48 @@ void print_devices(const Json& status) {
         shown(device["ecc_corrected"], "%.0f", 1).c_str(),
         shown(device["ecc_uncorrected"], "%.0f", 1).c_str(),
         shown(device["xid"], "%.0f", 1).c_str());
+    if (device.contains("processes")) print_processes(device);
   }
 }
 
-// What lies on this side of a scheduler: this machine's own devices, where there is none to ask.
-class LocalDevices {
- public:
-  LocalDevices() {
-    try {
-      nvml_ = std::make_unique<devices::Nvml>();
-    } catch (const Error& error) {
-      missing_ = error.problem();
-    }
-    if (nvml_) count_ = nvml_->devices();
+// As in a scheduler's status: this machine's own devices, where there is none to ask.
+Json status_of(const DeviceReading& reading) {
+  Json out{{"gpus", std::max(static_cast<int>(reading.gpus.size()), jobs::this_machine().devices)},
+           {"devices", Json::array()},
+           {"devices_missing", reading.gpus_missing},
+           {"cpu", jobs::cpu_json(reading.cpu)}};
+  for (const devices::DeviceSample& sample : reading.gpus) {
+    Json device = jobs::device_json(sample);
+    device["processes"] = Json::array();
+    for (const devices::ProcessSample& one : sample.processes.value_or(Processes()))
+      device["processes"].push_back(
+          {{"pid", one.pid},
+           {"utilisation", one.utilisation ? Json(*one.utilisation) : Json()},
+           {"memory_bytes", one.memory_bytes ? Json(*one.memory_bytes) : Json()}});
+    out["devices"].push_back(std::move(device));
   }
-  /// As in a scheduler's status.
-  Json status() {
-    Json out{{"gpus", std::max(count_, jobs::this_machine().devices)},
-             {"devices", Json::array()},
-             {"devices_missing", missing_},
-             {"cpu", jobs::cpu_json(cpu_.sample())}};
-    for (int device = 0; device < count_; ++device) try {
-        out["devices"].push_back(jobs::device_json(nvml_->sample(device)));
-      } catch (const Error& error) {
-        out["devices_missing"] = "GPU " + std::to_string(device) + ": " + error.problem();
-      }
-    return out;
-  }
+  return out;
+}
 
- private:
-  devices::CpuMeter cpu_{"", 0.2};
-  std::unique_ptr<devices::Nvml> nvml_;
-  std::string missing_;
-  int count_ = 0;
-};
-
-void print_local(LocalDevices& devices, bool json) {
-  const Json status = devices.status();
+void print_local(DeviceReader& reader, bool json) {
+  const DeviceReading reading = reader.read();
+  const Json status = status_of(reading);
   if (json) {
-    std::printf("%s\n", Json{{"status", status}, {"device_uses", device_uses()}}.dump().c_str());
+    const Json all{{"status", status}, {"device_uses", device_uses(reading.processes)}};
+    std::printf("%s\n", all.dump().c_str());
     return;
   }
   std::printf("no scheduler runs here (`dais up` starts one); this machine alone:\n");
   print_devices(status);
-  print_device_uses(status);
+  print_device_uses(reading.processes, status);
 }
 
 void print_scheduled(const Scheduler& scheduler, const Json& status) {
   const Json jobs = scheduler.call("GET", "/v1/jobs?most=30");
+  const auto processes = devices::process_uses(devices::use_folder());
   if (scheduler.json) {
-    const Json all{{"status", status}, {"jobs", jobs["jobs"]}, {"device_uses", device_uses()}};
+    const Json all{
+        {"status", status}, {"jobs", jobs["jobs"]}, {"device_uses", device_uses(processes)}};
     std::printf("%s\n", all.dump().c_str());
     return;
   }
@@ -122,7 +127,7 @@ void print_scheduled(const Scheduler& scheduler, const Json& status) {
   std::printf("jobs: %d run, %d wait\n", status["jobs_running"].get<int>(),
               status["jobs_waiting"].get<int>());
   print_devices(status);
-  print_device_uses(status);
+  print_device_uses(processes, status);
   for (const Json& alert : status["alerts"]) {
     std::printf("! %s\n", alert.get<std::string>().c_str());
   }
@@ -131,7 +136,7 @@ void print_scheduled(const Scheduler& scheduler, const Json& status) {
 }
 
 /// Of a scheduler that was named, or that answers; nothing where none was named and none does.
-std::optional<Json> status_of(const Scheduler& scheduler) {
+std::optional<Json> asked(const Scheduler& scheduler) {
   try {
     return scheduler.call("GET", "/v1/status");
   } catch (const Error& error) {
@@ -157,12 +162,12 @@ void add_top(Program& program) {
   arguments->scheduler.add_options(*command);
   command->footer("Example: dais top --once");
   command->callback([arguments] {
-    std::unique_ptr<LocalDevices> local;
+    std::optional<DeviceReader> local;
     const bool live = !arguments->once && !arguments->scheduler.json && isatty(1);
     for (;;) {
-      const auto status = status_of(arguments->scheduler);
+      const auto status = asked(arguments->scheduler);
       if (!status && !local) {
-        local = std::make_unique<LocalDevices>();
+        local.emplace();
         usleep(250'000);  // how busy the CPUs are is known after a while
       }
       if (live) std::printf("\033[H\033[2J");

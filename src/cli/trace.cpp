@@ -36,6 +36,7 @@ std::string text_of(const cuda::Activity& activity) {
     case cuda::Activity::Kind::to_device: return "copy to the device";
     case cuda::Activity::Kind::from_device: return "copy from the device";
     case cuda::Activity::Kind::on_device: return "copy on the device";
+    case cuda::Activity::Kind::data: return "wait for data";
     case cuda::Activity::Kind::fill: return "fill";
     case cuda::Activity::Kind::wait: return "host waits";
     default: return activity.name;

@@ -148,7 +148,7 @@ train::TrainOptions TrainFlags::training(data::Task task) const {
   options.step.ranks = rank_group().size();
   options.step.sync_norms = sync_norms;
   options.step.threads = threads;
-  options.step.backend = open_device(device);
+  options.step.backend = place.open();
   if (threads == 0 && options.step.ranks > 1)
     options.step.threads = std::max(1, usable_cores() / options.step.ranks);
   options.step.precision = train::precision_from_name(precision);
@@ -167,7 +167,7 @@ void add_train_flags(CLI::App& command, TrainFlags& f) {
   command.add_option("--threads", f.threads, "Threads to use; 0: all usable cores")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  add_device_option(command, f.device);
+  add_device_flags(command, f.place);
   command.add_flag("--json", f.json, "One JSON object a line");
   add_data_flags(command, f.data);
   add_loader_flags(command, f.data);

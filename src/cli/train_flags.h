@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/data_flags.h"
+#include "cli/run_options.h"
 #include "train/trainer.h"
 
 namespace dais::cli {
@@ -14,7 +15,7 @@ struct TrainFlags {
   uint64_t seed = 0;
   int threads = 0, accumulate = 1, ranks = 1;
   bool sync_norms = false;
-  std::string device = "cpu";
+  DeviceFlags place;
   bool json = false;
   std::string loss, optimiser = "sgd", policy = "fixed", precision = "fp32";
   bool check_gradients = false;

@@ -43,7 +43,7 @@ class TextReporter : public train::Reporter {
     std::snprintf(out, sizeof out, "%lld samples, %lld for validation; %zu parameters; %d threads",
                   static_cast<long long>(f.samples), static_cast<long long>(f.validation_samples),
                   f.parameters, f.threads);
-    line(out);
+    line(out + (f.device == "CPU" ? std::string() : ", on " + f.device));
     std::snprintf(out, sizeof out,
                   "forecast: %s for weights and optimiser, %s for activations; %.1f ms a step, %s "
                   "an epoch of %lld steps",
@@ -136,6 +136,7 @@ class JsonReporter : public train::Reporter {
            {"step_ms", f.step_seconds * 1e3},
            {"epoch_seconds", f.epoch_seconds},
            {"threads", f.threads},
+           {"device", f.device},
            {"warnings", f.warnings}});
   }
   void resumed(int64_t update, bool exact, const std::string& why_not) override {

@@ -16,7 +16,8 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> folders;
-  std::string cases, filter, skip, optimize = "full", device = "cpu", precision = "highest";
+  std::string cases, filter, skip, optimize = "full";
+  DeviceFlags place;
   CaseOptions run;
   bool json = false;
 };
@@ -125,8 +126,7 @@ void print(const Outcome& outcome, const Options& options) {
 
 void verify(Program& program, Options& options) {
   options.run.compile.optimize = optimize_from_name(options.optimize);
-  options.run.compile.backend = open_device(options.device);
-  apply_precision(options.run.compile.backend.get(), options.precision);
+  options.run.compile.backend = options.place.open();
   auto tests = find_cases(options.folders, options.cases);
   if (!options.filter.empty()) {
     const std::regex pattern(options.filter);
@@ -204,8 +204,7 @@ void add_verify(Program& program) {
                       "the one on file");
   command->add_option("--optimize", options->optimize, "Passes to run: off, portable or full")
       ->capture_default_str();
-  add_device_option(*command, options->device);
-  add_precision_option(*command, options->precision);
+  add_device_flags(*command, options->place);
   add_ops_option(*command);
   command->add_option("--threads", options->run.compile.threads,
                       "Threads to use; 0: all usable cores");

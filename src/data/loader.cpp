@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/host_activity.h"
 #include "base/threads.h"
 #include "data/batch.h"
 #include "data/order.h"
@@ -82,6 +83,7 @@ class Loader::State {
   int64_t steps_per_epoch() const { return dealer_.steps_per_epoch(); }
 
   Batch next() {
+    const HostStretch waiting(HostActivity::wait_for_data);
     const auto start = Clock::now();
     if (workers_.empty() && ready_.empty()) fill(1);
     std::unique_lock lock(mutex_);
@@ -107,6 +109,7 @@ class Loader::State {
     if (!workers_.empty()) return;
     const auto count = static_cast<int64_t>(ready_.size());
     if (count > options_.ahead / 2) return;
+    const HostStretch waiting(HostActivity::wait_for_data);
     const auto start = Clock::now();
     // A failure is reported by the next() that needs the batch.
     if (count == 0 || (ready_bytes_ < options_.ahead_bytes && !ready_.back().failure))

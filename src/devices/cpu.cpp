@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <sstream>
+
+#include "base/cgroup.h"
 
 namespace dais::devices {
 namespace {
@@ -41,6 +44,17 @@ std::optional<CpuMeter::Times> CpuMeter::times() const {
   return out;
 }
 
+void CpuMeter::add_groups(CpuSample& out) const {
+  std::ifstream file(root_ + "/proc/self/cgroup");
+  const std::string membership(std::istreambuf_iterator<char>(file), {});
+  const std::string mount = root_ + "/sys/fs/cgroup";
+  out.group_cores = cpu_quota_cores(membership, mount);
+  const auto memory = group_memory(membership, mount);
+  if (!memory) return;
+  out.group_memory_used_bytes = memory->used_bytes;
+  out.group_memory_limit_bytes = memory->limit_bytes;
+}
+
 CpuSample CpuMeter::sample() {
   CpuSample out;
   std::ifstream file(root_ + "/proc/meminfo");
@@ -54,6 +68,7 @@ CpuSample CpuMeter::sample() {
   if (out.memory_total_bytes && available) {
     out.memory_used_bytes = *out.memory_total_bytes - *available;
   }
+  add_groups(out);
   const std::lock_guard lock(mutex_);
   const auto now = times();
   if (!now) return out;

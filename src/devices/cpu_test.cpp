@@ -55,6 +55,22 @@ TEST_F(DevicesCpu, WhatTheSystemDoesNotTellIsMissing) {
   EXPECT_FALSE(young.sample().utilisation);
 }
 
+TEST_F(DevicesCpu, LimitsOfControlGroups) {
+  CpuMeter meter(root_.string(), 0);
+  EXPECT_FALSE(meter.sample().group_cores || meter.sample().group_memory_limit_bytes);
+  fs::create_directory(root_ / "proc" / "self");
+  tell("self/cgroup", "0::/box\n");
+  const fs::path group = root_ / "sys/fs/cgroup/box";
+  fs::create_directories(group);
+  std::ofstream(group / "cpu.max") << "150000 100000\n";
+  std::ofstream(group / "memory.max") << "4096\n";
+  std::ofstream(group / "memory.current") << "1024\n";
+  const CpuSample sample = meter.sample();
+  EXPECT_EQ(sample.group_cores, 1.5);
+  EXPECT_EQ(sample.group_memory_limit_bytes, 4096);
+  EXPECT_EQ(sample.group_memory_used_bytes, 1024);
+}
+
 TEST_F(DevicesCpu, OfThisMachine) {
   CpuMeter meter("", 0.2);
   usleep(300'000);

@@ -1,39 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "devices/sample.h"
+
 namespace dais::devices {
-
-/// A process that computes on a device.
-struct ProcessSample {
-  int pid = 0;
-  std::optional<int64_t> memory_bytes;
-  std::optional<double> utilisation;  ///< part of the time that one of its kernels ran
-};
-
-/// What one device tells at one moment. Whatever it does not tell is missing: never 0.
-struct DeviceSample {
-  int index = 0;
-  std::string name, uuid;
-  std::optional<double> utilisation;  ///< part of the last moments that at least one kernel ran
-  std::optional<int64_t> memory_used_bytes, memory_total_bytes, memory_free_bytes;
-  std::optional<int64_t> memory_reserved_bytes;          ///< by the driver; not among the used ones
-  std::optional<double> sent_bytes_s, received_bytes_s;  ///< over PCIe, seen from the device
-  std::optional<double> power_w, energy_j, temperature_c;
-  std::optional<double> core_clock_mhz, memory_clock_mhz;
-  std::optional<int64_t> ecc_corrected,
-      ecc_uncorrected;  ///< errors of memory since the driver came
-  /// The number of the last critical error that the driver reported (XID) since this library was
-  /// opened; 0: none. Of the whole device.
-  std::optional<int64_t> xid;
-  std::optional<std::vector<ProcessSample>> processes;
-  /// What could not be read and why, one line each.
-  std::vector<std::string> missing;
-};
 
 /// What programs can be given: a device, or one of the parts that MIG made of it.
 struct Unit {

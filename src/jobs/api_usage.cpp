@@ -126,7 +126,10 @@ Json device_json(const devices::DeviceSample& sample) {
 Json cpu_json(const devices::CpuSample& sample) {
   return {{"utilisation", maybe(sample.utilisation)},
           {"memory_used_bytes", maybe(sample.memory_used_bytes)},
-          {"memory_total_bytes", maybe(sample.memory_total_bytes)}};
+          {"memory_total_bytes", maybe(sample.memory_total_bytes)},
+          {"group_cores", maybe(sample.group_cores)},
+          {"group_memory_used_bytes", maybe(sample.group_memory_used_bytes)},
+          {"group_memory_limit_bytes", maybe(sample.group_memory_limit_bytes)}};
 }
 
 Json devices_json(const Controller& controller) {

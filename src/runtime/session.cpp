@@ -1,7 +1,9 @@
 #include "runtime/session.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "base/host_activity.h"
 #include "base/span.h"
 #include "base/threads.h"
 #include "runtime/session_state.h"
@@ -20,7 +22,16 @@ const Plan& Session::plan() const {
 const std::vector<Datum>& Session::run(std::span<const Datum> inputs,
                                        std::vector<StepTime>* profile) {
   if (profile) profile->clear();
+  std::optional<HostStretch> running;
+  if (!state_->plan->options().backend) running.emplace(HostActivity::run);
   return run_profiled(inputs, profile);
+}
+
+void Session::prefetch(std::span<const Datum> inputs) {
+  const auto& backend = state_->plan->options().backend;
+  if (!backend) return;
+  if (!state_->ahead) state_->ahead = std::make_shared<InputsAhead>(*backend);
+  state_->ahead->start(inputs);
 }
 
 const std::vector<Datum>& Session::run_profiled(std::span<const Datum> inputs,
@@ -32,6 +43,7 @@ const std::vector<Datum>& Session::run_profiled(std::span<const Datum> inputs,
   if (state_->active) {
     auto& inner = state_->active->state_->states;
     inner = state_->states;
+    state_->active->state_->ahead = state_->ahead;
     const auto& results = state_->active->run_profiled(inputs, profile);
     state_->states = inner;
     return results;

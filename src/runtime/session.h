@@ -52,6 +52,11 @@ class Session {
   const std::vector<Datum>& run(std::span<const Datum> inputs,
                                 std::vector<StepTime>* profile = nullptr);
 
+  /// Begins to copy inputs of the next run to the device, beside the present one: the run that is
+  /// given these tensors finds them there. Their elements must not change until then. Without a
+  /// device nothing happens.
+  void prefetch(std::span<const Datum> inputs);
+
   /// The plan that ran last: the given one, or one made of it for sizes that came repeatedly.
   const Plan& plan() const;
   size_t arena_bytes() const;

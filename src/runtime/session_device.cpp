@@ -22,6 +22,7 @@ void Session::State::run_device(size_t at) {
   if (bytes == 0) return;
   if (step.place == Place::upload) {
     if (downloading_) wait();
+    if (ahead && ahead->deliver(*queue, pointers[to], pointers[from], bytes)) return;
     return queue->upload(pointers[to], pointers[from], bytes);
   }
   queue->download(pointers[to], pointers[from], bytes);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "runtime/backend.h"
+#include "runtime/inputs_ahead.h"
 #include "runtime/memory_plan.h"
 #include "runtime/session.h"
 
@@ -118,8 +119,9 @@ struct Session::State {
   std::vector<Tensor> states;   ///< by the plan's states; one that grows: a view of its buffer
   std::vector<Growth> growths;  ///< the same
   std::vector<StepTime>* profile = nullptr;
-  std::unique_ptr<Queue> queue;  ///< null: the plan has no device
-  Session* active = nullptr;     ///< the specialised session that ran last; null: this one
+  std::unique_ptr<Queue> queue;        ///< null: the plan has no device
+  std::shared_ptr<InputsAhead> ahead;  ///< null: nothing was prefetched
+  Session* active = nullptr;           ///< the specialised session that ran last; null: this one
 
  private:
   struct Specialized {

@@ -169,8 +169,11 @@ class Metrics {
 class Evaluator::Body {
  public:
   Body(const onnx::Model& model, LossOptions loss, const std::map<std::string, Tensor>& weights,
-       int threads)
-      : network_(model.graph->clone()), loss_(std::move(loss)), threads_(threads) {
+       int threads, std::shared_ptr<Backend> backend)
+      : network_(model.graph->clone()),
+        loss_(std::move(loss)),
+        threads_(threads),
+        backend_(std::move(backend)) {
     loss_.label_smoothing = 0;
     set_constants(*network_, weights);
     if (loss_.kind == LossKind::detection) learn_anchors(*network_, loss_);
@@ -197,6 +200,7 @@ class Evaluator::Body {
     CompileOptions options;
     options.threads = threads_;
     options.verify_passes = false;
+    options.backend = backend_;
     session_ = std::make_unique<Session>(compile(std::move(graph), options).plan);
   }
 
@@ -228,12 +232,14 @@ class Evaluator::Body {
   std::unique_ptr<Graph> network_;
   LossOptions loss_;
   int threads_;
+  std::shared_ptr<Backend> backend_;
   std::unique_ptr<Session> session_;
 };
 
 Evaluator::Evaluator(const onnx::Model& model, const LossOptions& loss,
-                     const std::map<std::string, Tensor>& weights, int threads)
-    : body_(std::make_unique<Body>(model, loss, weights, threads)) {}
+                     const std::map<std::string, Tensor>& weights, int threads,
+                     std::shared_ptr<Backend> backend)
+    : body_(std::make_unique<Body>(model, loss, weights, threads, std::move(backend))) {}
 Evaluator::~Evaluator() = default;
 Evaluation Evaluator::run(data::Loader& loader) { return body_->run(loader); }
 

@@ -10,6 +10,10 @@
 #include "train/losses.h"
 #include "train/metrics.h"
 
+namespace dais {
+class Backend;
+}
+
 namespace dais::train {
 
 /// How well a network does on a set of samples.
@@ -30,8 +34,10 @@ struct Evaluation {
 class Evaluator {
  public:
   /// `weights` replace the constants of those names. The loss is used without label smoothing.
+  /// `backend`: a device that runs what it has kernels for; null: the CPU alone.
   Evaluator(const onnx::Model& model, const LossOptions& loss,
-            const std::map<std::string, Tensor>& weights, int threads);
+            const std::map<std::string, Tensor>& weights, int threads,
+            std::shared_ptr<Backend> backend = nullptr);
   ~Evaluator();
 
   /// One epoch of the loader, from its beginning.

@@ -1,6 +1,7 @@
 #include "train/precision.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,9 +20,9 @@ class Lowering {
  public:
   Lowering(Graph& graph, DType narrow) : g_(graph), narrow_(narrow) {}
 
-  void run() {
+  void run(bool whole_attention) {
     for (Node* node : all_nodes())
-      if (node->op->name == "attention") open(*node);
+      if (!whole_attention && node->op->name == "attention") open(*node);
     for (Node* node : all_nodes())
       if (multiplies(*node) || (follows(*node) && reads_narrow(*node)) || normalises(*node))
         lower(*node);
@@ -139,9 +140,24 @@ std::string_view precision_name(Precision precision) {
   return kNames[static_cast<size_t>(precision)];
 }
 
-void lower_precision(Graph& graph, Precision precision) {
+void lower_precision(Graph& graph, Precision precision, bool whole_attention) {
   if (precision == Precision::fp32) return;
-  Lowering(graph, precision == Precision::bf16 ? DType::bf16 : DType::f16).run();
+  Lowering(graph, precision == Precision::bf16 ? DType::bf16 : DType::f16).run(whole_attention);
+}
+
+std::vector<std::string> beyond_half(const Graph& graph) {
+  constexpr float kLargest = 65504;
+  std::vector<std::string> out;
+  for (const auto& node : graph.nodes()) {
+    const auto* cast = node->as<Cast>();
+    const Tensor* from = cast && cast->to == DType::f16 ? node->in[0]->constant() : nullptr;
+    if (!from || from->dtype() != DType::f32) continue;
+    const auto elements = from->data<float>();
+    if (std::any_of(elements.begin(), elements.end(),
+                    [](float x) { return std::isfinite(x) && std::fabs(x) > kLargest; }))
+      out.push_back(node->in[0]->name);
+  }
+  return out;
 }
 
 Tensor LossScale::initial() { return Tensor::of<double>({3}, {kFirstFactor, 0, 0}); }

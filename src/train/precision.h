@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -17,8 +19,13 @@ std::string_view precision_name(Precision precision);
 
 /// Lets convolutions, matrix products, recurrent layers and attention of a training form read and
 /// write the 16-bit type, with casts around them; what only moves, adds or bends elements between
-/// them follows. f32 changes nothing.
-void lower_precision(Graph& graph, Precision precision);
+/// them follows. f32 changes nothing. Of attention the products alone are lowered, as a training
+/// needs it, or, `whole_attention`, all of it (its softmax is f32 inside kernels).
+void lower_precision(Graph& graph, Precision precision, bool whole_attention = false);
+
+/// Constants that fp16 cannot hold: those that lower_precision casts to it and that have finite
+/// elements beyond its range.
+std::vector<std::string> beyond_half(const Graph& graph);
 
 /// The factor of fp16: halved when a gradient overflows, doubled after many updates without.
 class LossScale {

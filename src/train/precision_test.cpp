@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "dais/nn.h"
+#include "ops/matmul/matmul.h"
 #include "train/gradient_check.h"
 
 namespace dais::train {
@@ -98,6 +99,20 @@ TEST(Precision, UpdatesThatOverflowDoNotAgeTheMoments) {
   for (int64_t i = 0; i < from.elements(); ++i)
     longest = std::max(longest, std::fabs(to.to_double(i) - from.to_double(i)));
   EXPECT_NEAR(longest, kRate, 0.01 * kRate);
+}
+
+TEST(Precision, ConstantsBeyondHalfAreNamed) {
+  Graph graph;
+  Value* x = graph.add_input(Type::tensor(DType::f32, Dims{2, 2}), "x");
+  Value* w = graph.add_constant(Tensor::of<float>({2, 2}, {1, 70000, 0, 1}));
+  w->name = "large";
+  Value* v = graph.add_constant(Tensor::of<float>({2, 2}, {1, 65504, -INFINITY, 1}));
+  graph.outputs = {graph.add(MatMul{}, {graph.add(MatMul{}, {x, w}), v})};
+  const auto bf16 = graph.clone();
+  lower_precision(graph, Precision::fp16, true);
+  EXPECT_EQ(beyond_half(graph), std::vector<std::string>{"large"});
+  lower_precision(*bf16, Precision::bf16, true);
+  EXPECT_TRUE(beyond_half(*bf16).empty());
 }
 
 TEST(Precision, LossScaleFallsAndRises) {

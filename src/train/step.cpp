@@ -142,9 +142,19 @@ class TrainingStep::Body {
     return inputs;
   }
 
+  /// Whether the batch that finds so many gathered ends an update.
+  bool ends_update(int gathered) const { return gathered + 1 >= options_.accumulate; }
+
+  void prefetch(const data::Batch& next) {
+    const int gathered = ends_update(gathered_) ? 0 : gathered_ + 1;
+    std::vector<Datum> inputs{next.input};
+    if (next.target) inputs.emplace_back(next.target);
+    (ends_update(gathered) ? main_ : gather_).session->prefetch(inputs);
+  }
+
   Outcome run(const data::Batch& batch, double rate, int64_t update, bool apply,
               std::vector<StepTime>* profile) {
-    const bool ends = options_.accumulate == 1 || gathered_ + 1 >= options_.accumulate;
+    const bool ends = ends_update(gathered_);
     Part& part = ends ? main_ : gather_;
     hand_over_to(part);
     const auto inputs = inputs_of(part, batch, rate, update, apply);
@@ -187,6 +197,10 @@ TrainingStep::~TrainingStep() = default;
 Outcome TrainingStep::run(const data::Batch& batch, double rate, int64_t update, bool apply,
                           std::vector<StepTime>* profile) {
   return body_->run(batch, rate, update, apply, profile);
+}
+
+void TrainingStep::prefetch(const data::Batch& next) {
+  if (body_->options_.backend) body_->prefetch(next);
 }
 
 const Tensor& TrainingStep::output(size_t index) const {

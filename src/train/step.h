@@ -55,6 +55,9 @@ class TrainingStep {
   /// changes (but the time it takes). `profile` gets what each step of the plan took.
   Outcome run(const data::Batch& batch, double rate, int64_t update, bool apply = true,
               std::vector<StepTime>* profile = nullptr);
+  /// Begins to copy the batch that the next run but the present one is given to the device, beside
+  /// that one. Without a device nothing happens.
+  void prefetch(const data::Batch& next);
   /// An output of the network in the last run, for metrics; valid until the next.
   const Tensor& output(size_t index = 0) const;
 

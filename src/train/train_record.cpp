@@ -33,6 +33,7 @@ std::string MachineFacts::difference(const MachineFacts& other) const {
   note("ranks:", std::to_string(ranks), std::to_string(other.ranks));
   note("instructions:", isa, other.isa);
   note("program:", build, other.build);
+  note("device:", device, other.device);
   return out;
 }
 
@@ -41,6 +42,7 @@ std::string TrainRecord::text() const {
            {"ranks", machine.ranks},
            {"isa", machine.isa},
            {"build", machine.build},
+           {"device", machine.device},
            {"loader", loader},
            {"epoch", epoch},
            {"stale", stale},
@@ -57,7 +59,8 @@ TrainRecord TrainRecord::parse(const std::string& text) {
   try {
     const json in = json::parse(text);
     out.machine = {in.at("threads").get<int>(), in.value("ranks", 1),
-                   in.at("isa").get<std::string>(), in.at("build").get<std::string>()};
+                   in.at("isa").get<std::string>(), in.at("build").get<std::string>(),
+                   in.value("device", "CPU")};
     out.loader = in.at("loader").get<std::string>();
     out.epoch = in.at("epoch").get<double>();
     out.stale = in.at("stale").get<int64_t>();

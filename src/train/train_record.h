@@ -11,6 +11,7 @@ inline constexpr const char* kBuild = "dais 0.1.0";
 struct MachineFacts {
   int threads = 0, ranks = 1;
   std::string isa, build;
+  std::string device = "CPU";  ///< name of the one that steps run on
   /// Why another machine may round in another way; empty when it does not.
   std::string difference(const MachineFacts& other) const;
 };

@@ -9,6 +9,7 @@
 #include "base/ranks.h"
 #include "base/threads.h"
 #include "onnx/exporter.h"
+#include "runtime/backend.h"
 #include "train/train_record.h"
 
 namespace dais::train {
@@ -101,6 +102,7 @@ class Trainer {
     out.parameters = step_->parameters();
     out.state_bytes = step_->state_bytes();
     out.threads = threads();
+    out.device = device();
     constexpr int kTimed = 2;
     for (int i = -1; i < kTimed; ++i) {
       const auto start = Clock::now();
@@ -111,16 +113,21 @@ class Trainer {
     out.arena_bytes = step_->arena_bytes();
     out.epoch_seconds = out.step_seconds * static_cast<double>(out.steps_per_epoch);
     out.warnings = warnings_;
+    const auto& slow = step_->plan().warnings();
+    out.warnings.insert(out.warnings.end(), slow.begin(), slow.end());
     return out;
   }
 
+  std::string device() const {
+    return options_.step.backend ? options_.step.backend->name() : "CPU";
+  }
   int threads() const { return options_.step.threads > 0 ? options_.step.threads : usable_cores(); }
 
   /// Of several ranks the first one alone writes, validates and reports.
   static bool leads() { return rank_group().rank() == 0; }
 
   MachineFacts machine() const {
-    return {threads(), rank_group().size(), std::string(isa_name(cpu::isa())), kBuild};
+    return {threads(), rank_group().size(), std::string(isa_name(cpu::isa())), kBuild, device()};
   }
 
   void resume() {
@@ -145,7 +152,7 @@ class Trainer {
   void one_update() {
     const double rate = schedule_.at(update_);
     for (int i = 0; i < options_.step.accumulate; ++i) {
-      const data::Batch batch = loader_.next();
+      const data::Batch batch = take_batch();
       const Outcome outcome = step_->run(batch, rate, update_);
       if (!outcome.finite) diverged(batch, rate, outcome);
       if (outcome.overflowed) ++overflows_;
@@ -157,6 +164,21 @@ class Trainer {
     }
     rate_ = rate;
     ++update_;
+  }
+
+  /// The next batch. With a device the one behind it begins its way there.
+  data::Batch take_batch() {
+    data::Batch batch = ahead_ ? std::move(*ahead_) : loader_.next();
+    ahead_.reset();
+    position_ = loader_.position();
+    if (!options_.step.backend || update_ + 1 >= updates_) return batch;
+    try {
+      ahead_ = loader_.next();
+      step_->prefetch(*ahead_);
+    } catch (const Error&) {
+      // The loader says so again when that batch is needed.
+    }
+    return batch;
   }
 
   [[noreturn]] void diverged(const data::Batch& batch, double rate, const Outcome& outcome) {
@@ -242,7 +264,8 @@ class Trainer {
   }
 
   void validate() {
-    Evaluator evaluator(model_, options_.step.loss, step_->weights(), threads());
+    Evaluator evaluator(model_, options_.step.loss, step_->weights(), threads(),
+                        options_.step.backend);
     const Evaluation found = evaluator.run(*validation_);
     const bool best = !record_.best || found.better_than(*record_.best);
     if (best) {
@@ -262,7 +285,7 @@ class Trainer {
   void save(bool must) {
     const auto start = Clock::now();
     record_.machine = machine();
-    record_.loader = loader_.position();
+    record_.loader = position_;
     record_.epoch = epoch();
     try {
       checkpoints_.write({update_, step_->state(), record_.text()});
@@ -312,6 +335,8 @@ class Trainer {
   CheckpointFolder checkpoints_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<TrainLog> log_;
+  std::optional<data::Batch> ahead_;  ///< taken from the loader, not run yet
+  std::string position_;              ///< of the loader behind the last batch that was taken to run
   StepOptions step_options_;
   std::vector<std::string> warnings_;
   Schedule schedule_;

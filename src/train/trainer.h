@@ -54,7 +54,8 @@ struct Forecast {
   int stretches = 0;  ///< StepOptions::stretches that the memory limit asked for
   double step_seconds = 0, epoch_seconds = 0;
   int threads = 0;
-  std::vector<std::string> warnings;
+  std::string device;                 ///< name of the one that steps run on
+  std::vector<std::string> warnings;  ///< of the data, and of what the device leaves to the CPU
 };
 
 /// Hears what goes on; every function is called on the training thread.

@@ -200,6 +200,23 @@ TEST_F(Cli, ConvertedModelsGiveTheSame) {
   refused("convert absent.onnx to.onnx", "absent.onnx");
 }
 
+/// Half the bytes of weights, the same interface, and nearly the same answers.
+TEST_F(Cli, ConvertedToSixteenBits) {
+  const auto before = parsed("inspect model.onnx --json");
+  for (const std::string precision : {"fp16", "bf16"}) {
+    EXPECT_EQ(dais("convert model.onnx half.onnx --precision " + precision).status, 0);
+    const auto facts = parsed("inspect half.onnx --json");
+    EXPECT_EQ(facts.at("inputs"), before.at("inputs"));
+    EXPECT_EQ(facts.at("outputs"), before.at("outputs"));
+    EXPECT_LT(facts.at("parameter_bytes").get<double>(),
+              0.6 * before.at("parameter_bytes").get<double>());
+    EXPECT_EQ(
+        dais("compare model.onnx half.onnx --limit 0.01 --input image=uniform:2x1x28x28").status,
+        0);
+  }
+  refused("convert model.onnx half.onnx --precision fp8", "fp32, bf16 or fp16");
+}
+
 TEST_F(Cli, VerifySaysWhetherTheCheckHeld) {
   const fs::path set = folder_ / "cases" / "test_fashion" / "test_data_set_0";
   fs::create_directories(set);

@@ -14,10 +14,13 @@
 
 #include "backends/cuda/use_meter.h"
 #include "base/error.h"
+#include "base/host_activity.h"
 #include "base/span.h"
 
 namespace dais::cuda {
 namespace {
+
+using devices::process_uses;
 
 constexpr size_t kRecordBytes = 216;  // the largest
 
@@ -90,6 +93,10 @@ CuptiApi table() {
   return api;
 }
 
+double explained(const DeviceUse& use) {
+  return use.kernels + use.copies + use.synchronising + use.waiting_for_data + use.nothing_queued;
+}
+
 class Activities : public testing::Test {
  protected:
   void SetUp() override { fake = {}; }
@@ -131,7 +138,7 @@ TEST_F(Activities, AreReadAndPutOnOurClock) {
   EXPECT_NEAR(use.copies, 0.0015, 1e-7);        // 0.5 ms before the kernel, 1 ms behind it
   EXPECT_NEAR(use.synchronising, 0.002, 1e-7);  // 3 to 4 ms and 5 to 6 ms
   EXPECT_NEAR(use.nothing_queued, 0.0045, 1e-7);
-  EXPECT_NEAR(use.kernels + use.copies + use.synchronising + use.nothing_queued, use.seconds, 1e-9);
+  EXPECT_NEAR(explained(use), use.seconds, 1e-9);
   EXPECT_EQ(use.to_device_bytes, 4096);
   EXPECT_EQ(use.from_device_bytes, 100);
 }
@@ -149,6 +156,33 @@ TEST_F(Activities, OverlappingKernelsCountOnce) {
   EXPECT_DOUBLE_EQ(device_use(list, 0, 0, 10).kernels, 5);
   EXPECT_DOUBLE_EQ(device_use(list, 0, 3, 5).kernels, 2);
   EXPECT_DOUBLE_EQ(device_use(list, 1, 0, 10).kernels, 1);
+}
+
+TEST_F(Activities, EachReasonHasWhatTheOnesBeforeItLeave) {
+  const auto one = [](Activity::Kind kind, int device, double start, double seconds) {
+    Activity out;
+    out.kind = kind;
+    out.device = device;
+    out.start = start;
+    out.seconds = seconds;
+    return out;
+  };
+  using Kind = Activity::Kind;
+  // A kernel from 1 to 3, a copy to 4, the host waits to 6, has no data from 5 to 8.
+  const std::vector<Activity> list{one(Kind::kernel, 0, 1, 2), one(Kind::to_device, 0, 2, 2),
+                                   one(Kind::wait, Activity::kAny, 2, 4),
+                                   one(Kind::data, Activity::kAny, 5, 3),
+                                   one(Kind::kernel, Activity::kCpu, 0, 0.5)};
+  const DeviceUse use = device_use(list, 0, 0, 10);
+  EXPECT_DOUBLE_EQ(use.kernels, 2);
+  EXPECT_DOUBLE_EQ(use.copies, 1);
+  EXPECT_DOUBLE_EQ(use.synchronising, 2);
+  EXPECT_DOUBLE_EQ(use.waiting_for_data, 2);
+  EXPECT_DOUBLE_EQ(use.nothing_queued, 3);
+  const DeviceUse cpu = device_use(list, Activity::kCpu, 0, 10);
+  EXPECT_DOUBLE_EQ(cpu.kernels, 0.5);
+  EXPECT_DOUBLE_EQ(cpu.synchronising, 4);
+  EXPECT_DOUBLE_EQ(cpu.waiting_for_data, 2);
 }
 
 TEST_F(Activities, MissingRightsAreAnErrorWithARemedy) {
@@ -176,9 +210,9 @@ class UseMeters : public Activities {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   /// What is published, once it is.
-  std::vector<PublishedUse> wait() const {
+  std::vector<devices::ProcessUse> wait() const {
     for (int i = 0; i < 2000; ++i) {
-      auto found = published_uses(folder_);
+      auto found = process_uses(folder_);
       if (!found.empty()) return found;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -201,7 +235,8 @@ TEST_F(UseMeters, PublishWhatADeviceDoesWhileTheyLive) {
         add(CuptiKind::concurrent_kernel, kCuptiKernel, 1'001'000'000, 1'003'000'000, 7);
     put(unknown, kCuptiKernelName, static_cast<const char*>(nullptr));
     put(unknown, kCuptiKernel.device, uint32_t{9});
-    const UseMeter meter(library_, folder_, {"GPU-a", "GPU-b", "GPU-c"}, 0.01);
+    UseMeter meter(folder_, 0.01);
+    meter.watch(library_, {"GPU-a", "GPU-b", "GPU-c"});
     const auto found = wait();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].pid, getpid());
@@ -212,16 +247,35 @@ TEST_F(UseMeters, PublishWhatADeviceDoesWhileTheyLive) {
     EXPECT_EQ(found[0].uses[0].device, "GPU-a");
     const DeviceUse& use = found[0].uses[0].use;
     EXPECT_GT(use.seconds, 0);
-    EXPECT_NEAR(use.kernels + use.copies + use.synchronising + use.nothing_queued, use.seconds,
-                1e-5);
+    EXPECT_NEAR(explained(use), use.seconds, 1e-5);
     EXPECT_THROW(ActivityRecorder{api_}, Error) << "one at a time";
   }
-  EXPECT_TRUE(published_uses(folder_).empty());
+  EXPECT_TRUE(process_uses(folder_).empty());
+}
+
+TEST_F(UseMeters, WhatTheCpuRunsAndWaitsForNeedsNoLibrary) {
+  const UseMeter meter(folder_, 0.02);
+  EXPECT_TRUE(process_uses(folder_).empty());
+  const HostStretch data(HostActivity::wait_for_data);
+  { const HostStretch run(HostActivity::run); }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  auto found = wait();
+  // The first period that is published may have begun before.
+  for (int i = 0; i < 2000 && !(found.at(0).uses.at(0).use.nothing_queued < 1e-9); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    found = wait();
+  }
+  EXPECT_EQ(found[0].uses.at(0).device, "CPU");
+  const DeviceUse& use = found[0].uses[0].use;
+  EXPECT_NEAR(use.waiting_for_data, use.seconds, 1e-5);
+  EXPECT_TRUE(found[0].cores.has_value());
+  EXPECT_GT(found[0].memory_bytes.value_or(0), 1 << 20);
 }
 
 TEST_F(UseMeters, SayWhyNothingIsKnown) {
   fake.of_enable = CuptiResult::insufficient_privileges;
-  const UseMeter meter(library_, folder_, {"GPU-a"}, 0.01);
+  UseMeter meter(folder_, 0.01);
+  meter.watch(library_, {"GPU-a"});
   const auto found = wait();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].missing, "CUPTI: a refusal of the tests");
@@ -237,11 +291,11 @@ TEST_F(UseMeters, FilesOfTheDeadAndOthersArePassedOver) {
                                                         {"2", "at 5\nseconds 1\nkernels 0.5\n"},
                                                         {"1.new", all}})
     std::ofstream(folder_ / name) << text;
-  EXPECT_TRUE(published_uses(folder_).empty());
+  EXPECT_TRUE(process_uses(folder_).empty());
   std::ofstream(folder_ / std::to_string(getpid())) << all;
-  ASSERT_EQ(published_uses(folder_).size(), 1u);
-  EXPECT_EQ(published_uses(folder_)[0].uses.at(0).use.kernels, 0.5);
-  EXPECT_TRUE(published_uses(folder_ / "missing").empty());
+  ASSERT_EQ(process_uses(folder_).size(), 1u);
+  EXPECT_EQ(process_uses(folder_)[0].uses.at(0).use.kernels, 0.5);
+  EXPECT_TRUE(process_uses(folder_ / "missing").empty());
 }
 
 /// The installed library is opened and told apart by its version, with and without a driver.

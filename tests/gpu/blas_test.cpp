@@ -156,9 +156,8 @@ TEST_F(LibraryProducts, PrecisionIsAskedForAndReported) {
                                         {MatmulPrecision::high, "rounded to TF32"},
                                         {MatmulPrecision::medium, "rounded to bf16"}}) {
     CompileOptions options;
-    options.backend =
-        std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
-    set_matmul_precision(*options.backend, precision);
+    options.backend = std::make_shared<cuda::CudaBackend>(
+        cuda::Device::open(StandIn::instance().tables(), 0), precision);
     Session session(compile(graph.clone(), options).plan);
     const Tensor& got = session.run(inputs)[0].tensor;
     double& most = apart[static_cast<size_t>(precision)];

@@ -35,8 +35,9 @@ class LibraryConvolutions : public testing::Test {
     for (const auto& left : StandIn::instance().leftovers()) ADD_FAILURE() << "left: " << left;
     EXPECT_EQ(cuda::fake_dnn_counts().live, live_) << "descriptors are left";
   }
-  static std::shared_ptr<Backend> open() {
-    return std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
+  static std::shared_ptr<Backend> open(MatmulPrecision precision = MatmulPrecision::highest) {
+    return std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0),
+                                               precision);
   }
 
   /// Runs three times on the device and compares with the CPU. Gives how many convolutions the
@@ -47,8 +48,7 @@ class LibraryConvolutions : public testing::Test {
     Session plain(compile(graph.clone()).plan);
     const auto wanted = plain.run(inputs);
     CompileOptions options;
-    options.backend = open();
-    set_matmul_precision(*options.backend, precision);
+    options.backend = open(precision);
     Session session(compile(graph.clone(), options).plan);
     const int before = cuda::fake_dnn_counts().runs;
     for (int i = 0; i < 3; ++i)
@@ -144,8 +144,7 @@ TEST_F(LibraryConvolutions, SaysWhatItRounds) {
     graph.outputs = {graph.add(Conv{.kernel_shape = {3, 3}},
                                {x, graph.add_constant(sample<float>({3, 2, 3, 3}, 1))})};
     CompileOptions options;
-    options.backend = open();
-    set_matmul_precision(*options.backend, precision);
+    options.backend = open(precision);
     const auto plan = compile(graph.clone(), options).plan;
     bool found = false;
     for (const Step& step : plan->steps())

@@ -191,6 +191,35 @@ TEST_F(StandInSession, LargeTensorsGoPieceByPiece) {
   EXPECT_TRUE(got.identical(given));
 }
 
+/// What the next run reads goes to the device beside the present one, and each tensor counts once.
+TEST_F(StandInSession, InputsMayComeAhead) {
+  Session session(compile(small_network(), on(open())).plan);
+  Session plain(compile(small_network()).plan);
+  std::vector<Tensor> batches;
+  for (uint64_t i = 0; i < 8; ++i) batches.push_back(sample<float>({30, 20}, 1, i));
+  for (size_t i = 0; i < batches.size(); ++i) {
+    // The fifth run has room for nothing more, and the sixth gets another tensor than was
+    // announced.
+    if (i == 4) StandIn::instance().fail(Call::allocate, 0, DriverResult::out_of_memory, false, 2);
+    const Tensor next = i == 4 ? sample<float>({40, 20}) : batches[(i + 1) % batches.size()];
+    session.prefetch(std::vector<Datum>{next});
+    const auto& got = session.run(std::vector<Datum>{batches[i]});
+    const auto& wanted = plain.run(std::vector<Datum>{batches[i]});
+    for (size_t out = 0; out < wanted.size(); ++out)
+      expect_close(got[out].tensor, wanted[out].tensor, {1e-5, 1e-5}, "run " + std::to_string(i));
+  }
+}
+
+TEST_F(StandInSession, CopiesAheadThatFailAreReportedByTheRunThatNeedsThem) {
+  Session session(compile(small_network(), on(open())).plan);
+  const Tensor first = sample<float>({30, 20}), second = sample<float>({30, 20}, 1, 2);
+  session.run(std::vector<Datum>{first});
+  StandIn::instance().fail(Call::copy, 0, DriverResult::launch_failed);
+  session.prefetch(std::vector<Datum>{second});
+  EXPECT_THROW(session.run(std::vector<Datum>{second}), Error);
+  expect_same(session, 30);
+}
+
 TEST_F(StandInSession, StatesStayOnTheDevice) {
   auto graph = std::make_unique<Graph>();
   Value* held = graph->add_input(Type::tensor(DType::f32, Dims{Dim(5)}), "held");

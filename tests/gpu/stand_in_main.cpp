@@ -20,11 +20,12 @@ using dais::cuda::StandIn;
 
 constexpr int kComplaints = 3;
 
-std::shared_ptr<dais::Backend> open(bool libraries) {
+std::shared_ptr<dais::Backend> open(bool libraries, dais::MatmulPrecision precision) {
   StandIn& driver = StandIn::instance();
   driver.use_blas(libraries);
   driver.use_dnn(libraries);
-  return std::make_shared<dais::cuda::CudaBackend>(dais::cuda::Device::open(driver.tables(), 0));
+  return std::make_shared<dais::cuda::CudaBackend>(dais::cuda::Device::open(driver.tables(), 0),
+                                                   precision);
 }
 
 void leak() {
@@ -42,8 +43,10 @@ void leak() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  dais::offer_device("stand-in", [] { return open(false); });
-  dais::offer_device("stand-in-libraries", [] { return open(true); });
+  for (const bool libraries : {false, true})
+    dais::offer_device(
+        libraries ? "stand-in-libraries" : "stand-in",
+        [libraries](dais::MatmulPrecision precision) { return open(libraries, precision); });
   const int status = dais::cli::run_program(argc, argv);
   leak();
   size_t found = 0;

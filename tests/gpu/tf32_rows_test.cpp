@@ -39,8 +39,7 @@ Precise run_at(const Graph& graph, const std::vector<Tensor>& inputs, MatmulPrec
   const Tensor wanted = plain.run(rounded)[0].tensor.clone();
   CompileOptions options;
   options.backend =
-      std::make_shared<cuda::CudaBackend>(test_backend()->device().shared_from_this());
-  set_matmul_precision(*options.backend, precision);
+      std::make_shared<cuda::CudaBackend>(test_backend()->device().shared_from_this(), precision);
   Session session(compile(graph.clone(), options).plan);
   const Tensor& got = session.run(given)[0].tensor;
   for (const auto& finding : cuda::emulated::take_findings()) ADD_FAILURE() << finding.text();

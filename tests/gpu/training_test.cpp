@@ -29,7 +29,7 @@ data::Batch batch_of(int64_t count) {
   return out;
 }
 
-void expect_same_training(StepOptions options) {
+void expect_same_training(StepOptions options, bool ahead = false) {
   const onnx::Model model = network();
   const data::Batch batch = batch_of(8);
   options.threads = 1;
@@ -37,6 +37,7 @@ void expect_same_training(StepOptions options) {
   options.backend = test_backend();
   TrainingStep device(model, options, batch);
   for (int i = 0; i < 4; ++i) {
+    if (ahead) device.prefetch(batch);
     const Outcome wanted = plain.run(batch, 0.05, i), got = device.run(batch, 0.05, i);
     EXPECT_NEAR(got.loss, wanted.loss, 1e-5) << "step " << i;
     EXPECT_NEAR(got.gradient_norm, wanted.gradient_norm, 1e-4) << "step " << i;
@@ -51,6 +52,13 @@ TEST(DeviceTraining, SgdWithMomentum) {
   StepOptions options;
   options.optimiser.momentum = 0.9;
   expect_same_training(options);
+}
+
+TEST(DeviceTraining, WithBatchesThatComeAhead) {
+  StepOptions options;
+  expect_same_training(options, true);
+  options.accumulate = 2;
+  expect_same_training(options, true);
 }
 
 TEST(DeviceTraining, AdamWOverTwoBatches) {

@@ -108,7 +108,7 @@ void check(const CuptiApi& api, CuptiResult result) {
 }
 
 bool concerns(const Activity& activity, int device) {
-  return activity.device == device || activity.device < 0;
+  return activity.device == device || activity.device == Activity::kAny;
 }
 
 using Spans = std::vector<std::pair<double, double>>;
@@ -200,16 +200,20 @@ DeviceUse device_use(const std::vector<Activity>& activities, int device, double
   DeviceUse out;
   out.seconds = to - from;
   using Kind = Activity::Kind;
+  constexpr std::pair<double DeviceUse::*, bool (*)(Kind)> reasons[] = {
+      {&DeviceUse::kernels, [](Kind kind) { return kind == Kind::kernel; }},
+      {&DeviceUse::copies, [](Kind kind) { return kind < Kind::wait; }},
+      {&DeviceUse::synchronising, [](Kind kind) { return kind < Kind::data; }},
+      {&DeviceUse::waiting_for_data, [](Kind) { return true; }},
+  };
   // Each reason counts for what the ones before it have left.
-  const double kernels =
-      length(covered(activities, device, from, to, [](Kind kind) { return kind == Kind::kernel; }));
-  const double busy =
-      length(covered(activities, device, from, to, [](Kind kind) { return kind != Kind::wait; }));
-  const double all = length(covered(activities, device, from, to, [](Kind) { return true; }));
-  out.kernels = kernels;
-  out.copies = busy - kernels;
-  out.synchronising = all - busy;
-  out.nothing_queued = out.seconds - all;
+  double explained = 0;
+  for (const auto& [part, counts] : reasons) {
+    const double all = length(covered(activities, device, from, to, counts));
+    out.*part = all - explained;
+    explained = all;
+  }
+  out.nothing_queued = out.seconds - explained;
   for (const Activity& activity : activities) {
     if (activity.start < from || activity.start >= to || activity.device != device) continue;
     if (activity.kind == Kind::to_device)

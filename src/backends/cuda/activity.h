@@ -5,18 +5,20 @@
 #include <vector>
 
 #include "backends/cuda/api/cupti.h"
+#include "devices/sample.h"
 
 namespace dais::cuda {
 
-/// Something that the device did, or that the host waited for.
+/// Something that a device did, or that the host waited for.
 struct Activity {
-  enum class Kind { kernel, to_device, from_device, on_device, fill, wait };
-  Kind kind = Kind::kernel;
-  std::string name;  ///< of a kernel
-  double start = 0;  ///< seconds on the steady clock
+  enum class Kind { kernel, to_device, from_device, on_device, fill, wait, data };
+  static constexpr int kAny = -1, kCpu = -2;
+  Kind kind = Kind::kernel;  ///< wait: for a device; data: for what comes next
+  std::string name;          ///< of a kernel
+  double start = 0;          ///< seconds on the steady clock
   double seconds = 0;
   uint32_t stream = 0;
-  int device = -1;     ///< as this process counts them; -1: waiting, for whichever
+  int device = kAny;   ///< as this process counts them; kAny: waiting, kCpu: what the host ran
   uint64_t bytes = 0;  ///< of copies and fills
 };
 
@@ -41,16 +43,8 @@ class ActivityRecorder {
   bool running_ = false;
 };
 
-/// What of a stretch of time the device spent in kernels, and why it ran none for the rest.
-struct DeviceUse {
-  double seconds = 0;
-  double kernels = 0;         ///< at least one ran
-  double copies = 0;          ///< none ran while something was copied
-  double synchronising = 0;   ///< nor that, while the host waited for it
-  double nothing_queued = 0;  ///< none of these: the host had put no work there
-  double to_device_bytes = 0, from_device_bytes = 0;
-};
-/// Of one device, and of what waited, in [from, to) on the steady clock.
+using devices::DeviceUse;
+/// What of [from, to) on the steady clock one device computed, and why it did not for the rest.
 DeviceUse device_use(const std::vector<Activity>& activities, int device, double from, double to);
 
 }  // namespace dais::cuda

@@ -8,11 +8,12 @@ void register_all_cuda_kernels(Kernels& kernels);
 
 namespace dais::cuda {
 
-CudaBackend::CudaBackend(std::shared_ptr<Device> device)
+CudaBackend::CudaBackend(std::shared_ptr<Device> device, MatmulPrecision precision)
     : device_(std::move(device)),
       name_(device_->info().hardware
                 ? "GPU " + std::to_string(device_->info().ordinal) + ", " + device_->info().name
-                : device_->info().name) {}
+                : device_->info().name),
+      precision_(precision) {}
 
 const Kernels& CudaBackend::kernels() const { return cuda_kernels(); }
 

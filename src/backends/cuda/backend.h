@@ -1,17 +1,17 @@
 #pragma once
 
-#include <atomic>
-
-#include "backends/cuda/precision.h"
 #include "backends/cuda/queue.h"
 #include "backends/cuda/text.h"
+#include "dais/precision.h"
 
 namespace dais::cuda {
 
 /// A device with the kernel rows of this build.
 class CudaBackend : public Backend {
  public:
-  explicit CudaBackend(std::shared_ptr<Device> device);
+  /// `precision` holds for all plans that are made for it; a device may have several backends.
+  explicit CudaBackend(std::shared_ptr<Device> device,
+                       MatmulPrecision precision = MatmulPrecision::highest);
   const std::string& name() const override { return name_; }
   const Kernels& kernels() const override;
   std::unique_ptr<Queue> open_queue() override;
@@ -19,14 +19,12 @@ class CudaBackend : public Backend {
   Device& device() const { return *device_; }
   /// A copy of a tensor in the device's memory.
   std::shared_ptr<DeviceMemory> upload(const Tensor& tensor, const std::string& holder) const;
-  /// Holds for plans made from now on.
-  void set_matmul_precision(MatmulPrecision precision) { precision_ = precision; }
   MatmulPrecision matmul_precision() const { return precision_; }
 
  private:
   std::shared_ptr<Device> device_;
   std::string name_;
-  std::atomic<MatmulPrecision> precision_ = MatmulPrecision::highest;
+  const MatmulPrecision precision_;
   mutable std::mutex uploads_mutex_;
   mutable std::unique_ptr<CudaQueue> uploads_;  ///< made at the first use
 };

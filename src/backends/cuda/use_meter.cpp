@@ -1,16 +1,7 @@
 #include "backends/cuda/use_meter.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <fstream>
-#include <set>
-#include <sstream>
+#include <ctime>
 #include <utility>
 
 #include "base/error.h"
@@ -19,93 +10,35 @@
 namespace dais::cuda {
 namespace {
 
-/// The numbers of a published use, in the order of their lines.
-constexpr std::pair<const char*, double DeviceUse::*> kNumbers[] = {
-    {"seconds", &DeviceUse::seconds},
-    {"kernels", &DeviceUse::kernels},
-    {"copies", &DeviceUse::copies},
-    {"synchronising", &DeviceUse::synchronising},
-    {"nothing_queued", &DeviceUse::nothing_queued},
-    {"to_device_bytes", &DeviceUse::to_device_bytes},
-    {"from_device_bytes", &DeviceUse::from_device_bytes},
-};
-
-std::string program_name() {
-  std::ifstream file("/proc/self/comm");
-  std::string name;
-  std::getline(file, name);
-  return name;
-}
-
-bool read(const std::filesystem::path& path, PublishedUse& out) {
-  std::ifstream file(path);
-  std::string line, key;
-  while (std::getline(file, line)) {
-    std::istringstream words(line);
-    words >> key >> std::ws;
-    if (key == "program") std::getline(words, out.program);
-    if (key == "missing") std::getline(words, out.missing);
-    if (key == "at") words >> out.at;
-    if (key == "device") words >> out.uses.emplace_back().device;
-    for (const auto& [name, number] : kNumbers)
-      if (key == name && !out.uses.empty()) words >> out.uses.back().use.*number;
-  }
-  std::erase_if(out.uses, [](const auto& one) { return !(one.use.seconds > 0); });
-  return out.at > 0 && (!out.missing.empty() || !out.uses.empty());
-}
-
-/// The process that a file belongs to; 0: none.
-int pid_of(const std::filesystem::path& path) {
-  const std::string name = path.filename().string();
-  const char* const end = name.data() + name.size();
-  int pid = 0;
-  const auto [stop, failed] = std::from_chars(name.data(), end, pid);
-  return failed == std::errc() && stop == end && pid > 0 ? pid : 0;
+Activity activity_of(const HostRecord& record) {
+  Activity out;
+  out.start = record.start;
+  out.seconds = record.seconds;
+  if (record.what == HostActivity::run)
+    out.device = Activity::kCpu;
+  else
+    out.kind = Activity::Kind::data;
+  return out;
 }
 
 }  // namespace
 
-std::filesystem::path use_folder() {
-  const char* named = std::getenv("DAIS_DEVICE_USE");
-  return named ? named : "";
+UseMeter::Moment UseMeter::Moment::now() {
+  timespec processor{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &processor);
+  return {steady_seconds(),
+          static_cast<double>(processor.tv_sec) + static_cast<double>(processor.tv_nsec) * 1e-9};
 }
 
-std::vector<PublishedUse> published_uses(const std::filesystem::path& folder) {
-  std::vector<PublishedUse> out;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    PublishedUse use;
-    use.pid = pid_of(entry.path());
-    // Signal 0 only asks; who may not ask is told that there is somebody.
-    if (use.pid == 0 || (kill(use.pid, 0) != 0 && errno == ESRCH)) continue;
-    if (read(entry.path(), use)) out.push_back(std::move(use));
-  }
-  std::sort(out.begin(), out.end(),
-            [](const PublishedUse& a, const PublishedUse& b) { return a.pid < b.pid; });
-  return out;
-}
-
-UseMeter::UseMeter(const Loaded<CuptiApi>& library, const std::filesystem::path& folder,
-                   std::vector<std::string> devices, double every_s)
-    : devices_(std::move(devices)) {
+UseMeter::UseMeter(const std::filesystem::path& folder, double every_s)
+    : mine_(devices::this_process()) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (!std::filesystem::is_directory(folder))
     throw Error(Code::unavailable, "the folder for what devices do cannot be made", folder.string(),
                 "Let DAIS_DEVICE_USE name one that can");
-  mine_.pid = getpid();
-  mine_.program = program_name();
-  file_ = folder / std::to_string(mine_.pid);
-  mine_.missing = library.report.problem;
-  if (mine_.missing.empty()) try {
-      recorder_ = std::make_unique<ActivityRecorder>(library.api);
-    } catch (const Error& error) {
-      mine_.missing = error.problem();
-    }
-  if (recorder_)
-    thread_ = std::thread([this, every_s] { run(every_s); });
-  else
-    publish(mine_);
+  file_ = devices::use_file(folder, mine_.pid);
+  thread_ = std::thread([this, every_s] { run(every_s); });
 }
 
 UseMeter::~UseMeter() {
@@ -114,53 +47,61 @@ UseMeter::~UseMeter() {
     stopping_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
   std::error_code failed;
   std::filesystem::remove(file_, failed);
 }
 
+void UseMeter::watch(const Loaded<CuptiApi>& library, std::vector<std::string> devices) {
+  const std::lock_guard lock(mutex_);
+  devices_ = std::move(devices);
+  mine_.missing = library.report.problem;
+  if (!mine_.missing.empty() || recorder_) return;
+  try {
+    recorder_ = std::make_unique<ActivityRecorder>(library.api);
+  } catch (const Error& error) {
+    mine_.missing = error.problem();
+  }
+}
+
 void UseMeter::run(double every_s) {
-  std::vector<Activity> pending;
-  std::set<int> used;
-  double first = steady_seconds(), second = first;
+  Moment first = Moment::now(), second = first;
   bool whole = false;  // whether a period lies between the two
   std::unique_lock lock(mutex_);
   while (
       !changed_.wait_for(lock, std::chrono::duration<double>(every_s), [&] { return stopping_; })) {
-    const auto fresh = recorder_->take();
-    pending.insert(pending.end(), fresh.begin(), fresh.end());
-    for (const Activity& one : fresh)
-      if (one.device >= 0 && static_cast<size_t>(one.device) < devices_.size())
-        used.insert(one.device);
-    if (whole) {
-      mine_.uses.clear();
-      for (const int device : used)
-        mine_.uses.push_back(
-            {devices_[static_cast<size_t>(device)], device_use(pending, device, first, second)});
-      if (!used.empty()) publish(mine_);
-      std::erase_if(pending,
-                    [&](const Activity& one) { return one.start + one.seconds <= second; });
-    }
-    first = std::exchange(second, steady_seconds());
+    gather();
+    if (whole) publish(first, second);
+    first = std::exchange(second, Moment::now());
     whole = true;
   }
 }
 
-void UseMeter::publish(const PublishedUse& use) const noexcept try {
-  // Renamed into place, so that nobody reads half of it.
-  const std::string fresh = file_.string() + ".new";
-  {
-    std::ofstream to(fresh);
-    to << "program " << use.program << "\nat " << std::fixed << unix_seconds() << "\n";
-    if (!use.missing.empty()) to << "missing " << use.missing << "\n";
-    for (const auto& [device, one] : use.uses) {
-      to << "device " << device << "\n";
-      for (const auto& [name, number] : kNumbers) to << name << " " << one.*number << "\n";
-    }
+void UseMeter::gather() {
+  const size_t known = pending_.size();
+  for (const HostRecord& record : host_.take()) pending_.push_back(activity_of(record));
+  if (recorder_) {
+    const auto fresh = recorder_->take();
+    pending_.insert(pending_.end(), fresh.begin(), fresh.end());
   }
-  std::filesystem::rename(fresh, file_);
-} catch (...) {
-  // A full disk must not end a training; the next period is written anew.
+  for (size_t i = known; i < pending_.size(); ++i)
+    if (const int device = pending_[i].device; !name_of(device).empty()) used_.insert(device);
+}
+
+/// Empty: nobody's, or of a device that this process did not see when it began.
+std::string UseMeter::name_of(int device) const {
+  if (device == Activity::kCpu) return "CPU";
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) return {};
+  return devices_[static_cast<size_t>(device)];
+}
+
+void UseMeter::publish(const Moment& from, const Moment& to) {
+  mine_.uses.clear();
+  for (const int device : used_)
+    mine_.uses.push_back({name_of(device), device_use(pending_, device, from.at, to.at)});
+  mine_.cores = (to.processor - from.processor) / (to.at - from.at);
+  if (!used_.empty() || !mine_.missing.empty()) devices::publish(file_, mine_);
+  std::erase_if(pending_, [&](const Activity& one) { return one.start + one.seconds <= to.at; });
 }
 
 }  // namespace dais::cuda
