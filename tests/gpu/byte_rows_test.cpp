@@ -43,6 +43,39 @@ TEST(ByteRows, FloatsOfScaledSums) {
       how);
 }
 
+/// Every pair of types in both kernels, batches, scales of rows and columns, and what is added.
+TEST(ByteRows, FloatsOfEightBits) {
+  const WatchedCase how{.tolerance = {1e-5, 1e-4}};
+  for (const DType left : {DType::f8e4m3fn, DType::f8e5m2})
+    for (const DType right : {DType::f8e4m3fn, DType::f8e5m2}) {
+      const auto run = [&](const Shape& a, const Shape& b, const Tensor& a_scale,
+                           const Tensor& b_scale, const Tensor& added = {}) {
+        watch_row(MatMulIntegerToFloat{},
+                  {float8(sample<float>(a, 3), left), float8(sample<float>(b, 2, 2), right),
+                   a_scale, b_scale, Tensor(), Tensor(), added},
+                  how);
+      };
+      run({3, 70}, {70, 5}, one_float(0.5f), one_float(2));
+      run({2, 9, 33}, {2, 33, 7}, sample<float>({9}, 1, 3), sample<float>({7}, 1, 4),
+          sample<float>({7}, 1, 5));
+      run({130, 200}, {200, 40}, one_float(0.5f), sample<float>({40}, 1, 6));
+    }
+}
+
+/// Numbers at the ends of the formats, their subnormal ones, and NaN and infinity as they are.
+TEST(ByteRows, FloatsOfEightBitsOfEveryCode) {
+  for (const DType dtype : {DType::f8e4m3fn, DType::f8e5m2})
+    for (const int64_t columns : {1, 40}) {
+      Tensor codes(dtype, Shape{256, 1});
+      for (int i = 0; i < 256; ++i) static_cast<uint8_t*>(codes.raw())[i] = static_cast<uint8_t>(i);
+      const Tensor ones = float8(
+          Tensor::of<float>({1, columns}, std::vector<float>(static_cast<size_t>(columns), 1.0f)),
+          dtype);
+      watch_row(MatMulIntegerToFloat{}, {codes, ones, one_float(1), one_float(1)},
+                {.tolerance = {0, 1e-30}});
+    }
+}
+
 TEST(ByteRows, QuantisedMatrices) {
   for (const Shape& a : {Shape{5, 30}, Shape{50, 30}})
     watch_row(QLinearMatMul{},

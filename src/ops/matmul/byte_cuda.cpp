@@ -17,7 +17,8 @@ struct Store {
 };
 Store store_of(const KernelQuery& query, const ByteOperands& with) {
   if (with.a_scale < 0) return {0, query.out_dtype() == DType::i32 ? "int32" : nullptr};
-  if (with.y_scale >= 0) return {1, byte_name(query.out_dtype())};
+  if (with.y_scale >= 0)
+    return {1, is_float8(query.out_dtype()) ? nullptr : byte_name(query.out_dtype())};
   return {2, query.out_dtype() == DType::f32 ? "float" : nullptr};
 }
 
@@ -25,6 +26,7 @@ struct Prepared {
   ProductForm form;
   ByteOperands with;
   DType out = DType::undefined;
+  bool floats = false;
   std::shared_ptr<const cuda::Program> program;
   cuda::Function function, cores;  ///< cores: null handle where the device has none
 };
@@ -95,12 +97,26 @@ class ByteKernel : public Kernel {
     return std::make_unique<BoundBytes>(made_, *call, *finish);
   }
   std::string detail() const override {
+    if (made_->floats) return "8-bit floats on tensor cores, sums in f32";
     return made_->cores.handle ? "int8 on tensor cores, sums in int32" : "int8, sums in int32";
   }
 
  private:
   std::shared_ptr<const Prepared> made_;
 };
+
+/// What floats of 8 bits need beyond what all bytes do.
+Verdict accepts_float8(const KernelQuery& query, const ProductForm& form,
+                       const ByteOperands& with) {
+  if (!is_float8(query.in_dtype(form.a)) || !is_float8(query.in_dtype(form.b)))
+    return no("floats of 8 bits times integers");
+  if (form.mode != ProductMode::matrices || with.a_scale < 0 || with.y_scale >= 0)
+    return no("floats of 8 bits but in matrix products that give f32");
+  if (with.a_zero >= 0 || with.b_zero >= 0) return no("a zero point of floats");
+  if (cuda::device_of(query).info().arch < 89)
+    return no("the device has no products of 8-bit floats");
+  return yes();
+}
 
 }  // namespace
 
@@ -148,16 +164,26 @@ std::optional<ByteFinish> byte_finish(const ByteOperands& with, const Sizes& siz
 }
 
 const char* byte_name(DType dtype) {
-  if (dtype == DType::i8) return "int8";
-  return dtype == DType::u8 ? "uint8" : nullptr;
+  switch (dtype) {
+    case DType::i8: return "int8";
+    case DType::u8: return "uint8";
+    case DType::f8e4m3fn: return "f8e4m3";
+    case DType::f8e5m2: return "f8e5m2";
+    default: return nullptr;
+  }
 }
+
+bool is_float8(DType dtype) { return dtype == DType::f8e4m3fn || dtype == DType::f8e5m2; }
 
 std::vector<std::string> byte_options(const KernelQuery& query, const ProductForm& form,
                                       const ByteOperands& with) {
   const Store store = store_of(query, with);
-  return {std::string("-DA_TYPE=") + byte_name(query.in_dtype(form.a)),
-          std::string("-DB_TYPE=") + byte_name(query.in_dtype(form.b)),
-          std::string("-DY_TYPE=") + store.type, "-DSTORE=" + std::to_string(store.number)};
+  std::vector<std::string> out{std::string("-DA_TYPE=") + byte_name(query.in_dtype(form.a)),
+                               std::string("-DB_TYPE=") + byte_name(query.in_dtype(form.b)),
+                               std::string("-DY_TYPE=") + store.type,
+                               "-DSTORE=" + std::to_string(store.number)};
+  if (is_float8(query.in_dtype(form.a))) out.emplace_back("-DFLOATS");
+  return out;
 }
 
 Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const ByteOperands& with) {
@@ -167,6 +193,9 @@ Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const B
     if (!query.in(i).ranked()) return no("a rank is unknown");
   }
   if (!store_of(query, with).type) return no("results of another element type");
+  if (is_float8(query.in_dtype(form.a)) || is_float8(query.in_dtype(form.b)))
+    if (const Verdict verdict = accepts_float8(query, form, with); !verdict.accepted)
+      return verdict;
   const auto is = [&](int input, DType dtype) {
     return input < 0 || query.in_dtype(static_cast<size_t>(input)) == dtype;
   };
@@ -185,6 +214,7 @@ std::unique_ptr<Kernel> prepare_bytes(const KernelQuery& query, const ProductFor
   made->form = form;
   made->with = with;
   made->out = query.out_dtype();
+  made->floats = is_float8(query.in_dtype(form.a));
   std::vector<std::string> options = byte_options(query, form, with);
   options.push_back("-DMODE=" + std::to_string(static_cast<int>(form.mode)));
   const bool cores = cuda::device_of(query).info().arch >= 80;

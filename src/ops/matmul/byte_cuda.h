@@ -30,15 +30,18 @@ struct ByteFinish {
 std::optional<ByteFinish> byte_finish(const ByteOperands& with, const Sizes& sizes, bool matrices,
                                       int64_t rows, int64_t columns, DType out);
 
-/// "int8" or "uint8"; null: no type of bytes.
+/// "int8", "uint8", "f8e4m3" or "f8e5m2"; null: no type of bytes that kernels multiply.
 const char* byte_name(DType dtype);
+/// Whether a byte of that type is a float.
+bool is_float8(DType dtype);
 
 /// What kernels of products of bytes are compiled with: the types of A, B and the results, and
 /// STORE. Only for nodes that accepts_bytes takes.
 std::vector<std::string> byte_options(const KernelQuery& query, const ProductForm& form,
                                       const ByteOperands& with);
 
-/// Rows for exact products of bytes (byte_product.cu). A scale or zero point is one value, or one
+/// Rows for products of bytes (byte_product.cu): of integers exact, of floats of 8 bits in float
+/// where the device has the instruction. A scale or zero point is one value, or one
 /// for each row of A and column of B (of a convolution: for each channel of its weights).
 Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const ByteOperands& with);
 std::unique_ptr<Kernel> prepare_bytes(const KernelQuery& query, const ProductForm& form,

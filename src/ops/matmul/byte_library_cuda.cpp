@@ -155,6 +155,7 @@ Verdict accepts_library_bytes(const KernelQuery& query, const ProductForm& form,
   const auto& report = device.tables().cublaslt.report;
   if (!report.usable()) return no("cuBLASLt " + report.problem);
   if (device.info().arch < 75) return no("the device lacks the matrix instruction of bytes");
+  if (is_float8(query.in_dtype(form.a))) return no("floats of 8 bits");
   const Tensor* b = query.constant(form.b);
   if (!b || b->rank() != 2) return no("cuBLASLt takes bytes turned, and B is no constant matrix");
   for (const int64_t size : b->shape())

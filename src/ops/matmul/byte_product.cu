@@ -1,5 +1,5 @@
-// Products of bytes with zero points, exact in 32 bits: y[z] = finish(sum over k of (A - a0)(B - b0)).
-// The sums run over the bytes as they are; with zero points the sums of A's rows and B's columns are
+// Products of bytes with zero points, exact in 32 bits: y[z] = finish(sum over k of (A - a0)(B - b0)),
+// and of floats of 8 bits (FLOATS), with float sums and no zero points. The sums run over the bytes as they are; with zero points the sums of A's rows and B's columns are
 // kept beside them, from the same instructions, and taken into account at the end. Bytes beyond the
 // edges count as zero on both sides and so in no sum; the padding of a convolution counts as its
 // input's zero point.
@@ -15,6 +15,7 @@
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=uint8 -DY_TYPE=uint8 -DMODE=1 -DSTORE=1
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=int8 -DY_TYPE=float -DMODE=0 -DSTORE=2 -DCORES -DNEEDS=80
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=uint8 -DY_TYPE=int8 -DMODE=1 -DSTORE=1 -DCORES -DNEEDS=80
+// Compiled with: -DA_TYPE=f8e4m3 -DB_TYPE=f8e5m2 -DY_TYPE=float -DMODE=0 -DSTORE=2 -DFLOATS -DCORES -DNEEDS=89
 #include "bytes.cuh"
 #include "mma.cuh"
 #include "product.cuh"
@@ -28,7 +29,7 @@ __device__ __forceinline__ uint32 word_of_a(const Problem& p, const A_TYPE* a, i
   uint32 word = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    if (k + i < p.depth) word |= uint32(uint8(a[i * step])) << (8 * i);
+    if (k + i < p.depth) word |= uint32(bits_of(a[i * step])) << (8 * i);
   return word;
 }
 
@@ -50,7 +51,7 @@ __device__ __forceinline__ uint32 word_of_b(const Problem& p, const B_TYPE* b, i
     const int32 channel = (k + i) / p.taps, cell = input_cell(p, (k + i) % p.taps, column);
     const B_TYPE byte = cell < 0 ? padding : b[int64(channel) * p.in_cells + cell];
 #endif
-    word |= uint32(uint8(byte)) << (8 * i);
+    word |= uint32(bits_of(byte)) << (8 * i);
   }
   return word;
 }
@@ -87,9 +88,10 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks)
   __shared__ uint32 right[kWords][kTile + 4];
   const Tile tile = tile_of(p, kTile);
   const Base base = base_of(p, a, b, tile.z);
-  const B_TYPE padding = f.b_zero ? *f.b_zero : B_TYPE(0);
+  const B_TYPE padding = f.b_zero ? *f.b_zero : B_TYPE{};
   const int down = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
-  int32 sums[4][4] = {}, of_a[4] = {}, of_b[4] = {};
+  Sum sums[4][4] = {};
+  int32 of_a[4] = {}, of_b[4] = {};
   for (int32 k = 0; k < p.depth; k += 4 * kWords) {
     for (int at = threadIdx.x; at < kTile * kWords; at += kThreads) {
       // Neighbouring threads load neighbouring addresses.
@@ -103,16 +105,18 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks)
     }
     __syncthreads();
     for (int word = 0; word < kWords; ++word) {
-      uint32 x[4], w[4];
+      Four x[4], w[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        x[i] = left[word][down + i];
-        w[i] = right[word][across + i];
+        x[i] = four_of<A_TYPE>(left[word][down + i]);
+        w[i] = four_of<B_TYPE>(right[word][across + i]);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
+#ifndef FLOATS
         if (f.b_zero) of_a[i] = dot<A_TYPE, uint8>(x[i], kOnes, of_a[i]);
         if (f.a_zero) of_b[i] = dot<B_TYPE, uint8>(w[i], kOnes, of_b[i]);
+#endif
 #pragma unroll
         for (int j = 0; j < 4; ++j) sums[i][j] = dot<A_TYPE, B_TYPE>(x[i], w[j], sums[i][j]);
       }
@@ -126,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks)
       const int32 row = tile.row + down + i, column = tile.column + across + j;
       if (row >= p.rows || column >= p.columns) continue;
       const int32 at = whole_row(p, tile.z, row);
-      const int32 sum = centered(p.depth, f, sums[i][j], of_a[i], of_b[j], at, column);
+      const Sum sum = centered(p.depth, f, sums[i][j], of_a[i], of_b[j], at, column);
       y[(tile.z * p.rows + row) * p.columns + column] = finished(f, sum, at, column);
     }
 }
@@ -135,17 +139,38 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks)
 constexpr int kCoreTile = 128;
 constexpr int kCoreWords = 16, kCoreRow = kCoreWords + 4;  // the padding spreads rows over the banks
 
+/// Where the instruction adds up what a step along the depth gives: exact sums at their place, those
+/// of floats beside it (mma.cuh).
+template <typename T>
+struct Piece {
+  T (&sums)[4][4][4];
+  __device__ __forceinline__ explicit Piece(T (&to)[4][4][4]) : sums(to) {}
+  __device__ __forceinline__ T (&of(int i, int j))[4] { return sums[i][j]; }
+  __device__ __forceinline__ void add_to(T (&)[4][4][4]) const {}
+};
+template <>
+struct Piece<float> {
+  float sums[4][4][4] = {};
+  __device__ __forceinline__ explicit Piece(float (&)[4][4][4]) {}
+  __device__ __forceinline__ float (&of(int i, int j))[4] { return sums[i][j]; }
+  __device__ __forceinline__ void add_to(float (&to)[4][4][4]) const {
+#pragma unroll
+    for (int i = 0; i < 64; ++i) to[i / 16][i / 4 % 4][i % 4] += sums[i / 16][i / 4 % 4][i % 4];
+  }
+};
+
 extern "C" __global__ void __launch_bounds__(256)
     byte_cores(Problem p, Finish f, const A_TYPE* a, const B_TYPE* b, Y_TYPE* y) {
   __shared__ uint32 left[kCoreTile][kCoreRow];
   __shared__ uint32 right[kCoreTile][kCoreRow];
   const Tile tile = tile_of(p, kCoreTile);
   const Base base = base_of(p, a, b, tile.z);
-  const B_TYPE padding = f.b_zero ? *f.b_zero : B_TYPE(0);
+  const B_TYPE padding = f.b_zero ? *f.b_zero : B_TYPE{};
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int down = warp / 4 * 64, across = warp % 4 * 32;
   const int g = lane / 4, t = lane % 4;
-  int32 sums[4][4][4] = {}, of_a[4][4] = {}, of_b[4][4] = {};
+  Sum sums[4][4][4] = {};
+  int32 of_a[4][4] = {}, of_b[4][4] = {};
   for (int32 k = 0; k < p.depth; k += 4 * kCoreWords) {
     for (int at = threadIdx.x; at < kCoreTile * kCoreWords; at += kThreads) {
       const int row = p.rows_first_a ? at % kCoreTile : at / kCoreWords;
@@ -157,6 +182,7 @@ extern "C" __global__ void __launch_bounds__(256)
           word_of_b(p, base.b, k + 4 * down_word, tile.column + column, padding);
     }
     __syncthreads();
+    Piece<Sum> piece(sums);
 #pragma unroll
     for (int step = 0; step < kCoreWords; step += 8) {
       uint32 x[4][4], w[4][2];
@@ -170,16 +196,21 @@ extern "C" __global__ void __launch_bounds__(256)
         w[i][0] = right[c][step + t];
         w[i][1] = right[c][step + t + 4];
       }
+#ifndef FLOATS
       // Ones on the other side give the sums of rows and columns.
       const uint32 one_column[2] = {kOnes, kOnes}, one_row[4] = {kOnes, kOnes, kOnes, kOnes};
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (f.b_zero) mma_16x8x32<A_TYPE, uint8>(of_a[i], x[i], one_column);
         if (f.a_zero) mma_16x8x32<uint8, B_TYPE>(of_b[i], one_row, w[i]);
-#pragma unroll
-        for (int j = 0; j < 4; ++j) mma_16x8x32<A_TYPE, B_TYPE>(sums[i][j], x[i], w[j]);
       }
+#endif
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) mma_16x8x32<A_TYPE, B_TYPE>(piece.of(i, j), x[i], w[j]);
     }
+    piece.add_to(sums);
     __syncthreads();
   }
 #pragma unroll
@@ -192,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int32 column = tile.column + across + j * 8 + 2 * t + part % 2;
         if (row >= p.rows || column >= p.columns) continue;
         const int32 at = whole_row(p, tile.z, row);
-        const int32 sum =
+        const Sum sum =
             centered(p.depth, f, sums[i][j][part], of_a[i][part], of_b[j][part], at, column);
         y[(tile.z * p.rows + row) * p.columns + column] = finished(f, sum, at, column);
       }

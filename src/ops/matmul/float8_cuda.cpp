@@ -25,6 +25,7 @@ struct Prepared {
   std::shared_ptr<DeviceMemory> b;
   cuda::DataKind kind_a = cuda::DataKind::f8e4m3, kind_b = cuda::DataKind::f8e4m3;
   int64_t depth = 0, columns = 0;
+  std::unique_ptr<Kernel> own;  ///< for sizes that the library refuses
 };
 
 class BoundFloat8 : public BoundKernel {
@@ -53,15 +54,13 @@ class Float8Kernel : public Kernel {
   explicit Float8Kernel(std::shared_ptr<const Prepared> made) : made_(std::move(made)) {}
 
   std::unique_ptr<BoundKernel> bind(const Sizes& sizes) const override {
-    for (const size_t scale : {kScaleA, kScaleB})
-      if (sizes.in[scale].elements() != 1) return nullptr;
     const int64_t rows = sizes.in[kA].elements() / made_->depth;
     if (rows == 0) return std::make_unique<BoundFloat8>(made_, nullptr);
     auto call = BlasCall::find(*made_->device, {.a = {made_->kind_b, made_->depth, made_->columns},
                                                 .b = {made_->kind_a, made_->depth, rows},
                                                 .d = {cuda::DataKind::f32, made_->columns, rows},
                                                 .turn_a = true});
-    if (!call) return nullptr;
+    if (!call) return made_->own->bind(sizes);
     return std::make_unique<BoundFloat8>(made_, std::move(call));
   }
   std::string detail() const override { return "8-bit floats by cuBLASLt, sums in f32"; }
@@ -99,7 +98,10 @@ Verdict accepts_library_float8(const KernelQuery& query) {
   return query.out_dtype() == DType::f32 ? yes() : no("results of another element type");
 }
 
-std::unique_ptr<Kernel> prepare_library_float8(const KernelQuery& query) {
+std::unique_ptr<Kernel> prepare_library_float8(const KernelQuery& query, const ProductForm& form,
+                                               const ByteOperands& with) {
+  auto own = prepare_bytes(query, form, with);
+  if (!cuda::device_of(query).cublaslt()) return own;
   auto made = std::make_shared<Prepared>();
   made->device = cuda::device_of(query).shared_from_this();
   made->kind_a = *kind_of(query.in_dtype(kA));
@@ -108,6 +110,7 @@ std::unique_ptr<Kernel> prepare_library_float8(const KernelQuery& query) {
   made->depth = b.shape()[0];
   made->columns = b.shape()[1];
   made->b = cuda::uploaded(query, turned_bytes(b));
+  made->own = std::move(own);
   return std::make_unique<Float8Kernel>(std::move(made));
 }
 

@@ -123,6 +123,10 @@ std::unique_ptr<Kernel> prepare_byte_matmul(const KernelQuery& query) {
   return prepare_bytes(query, form_of(query.node), bytes_of(query.node));
 }
 
+std::unique_ptr<Kernel> prepare_float8_matmul(const KernelQuery& query) {
+  return prepare_library_float8(query, form_of(query.node), bytes_of(query.node));
+}
+
 bool turned(const Node& node, bool QGemm::*side) {
   const auto* gemm = node.as<QGemm>();
   return gemm && gemm->*side;
@@ -183,7 +187,7 @@ void register_matmul_cuda(Kernels& kernels) {
   kernels.add({.name = "float8/cublaslt",
                .op = &MatMulIntegerToFloat::op,
                .accepts = accepts_library_float8,
-               .prepare = prepare_library_float8,
+               .prepare = prepare_float8_matmul,
                .priority = 2});
   register_nbits_cuda(kernels);
 }

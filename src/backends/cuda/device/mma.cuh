@@ -1,5 +1,6 @@
 #pragma once
 
+#include "float8.cuh"
 #include "number.cuh"
 
 // The matrix instruction of a warp: D = A * B + D with A 16 by 16, B 16 by 8 (16-bit elements) and D
@@ -232,6 +233,64 @@ __device__ __forceinline__ void mma_16x8x32(int32 (&d)[4], const uint32 (&a)[4],
   else
     DAIS_BYTE_MMA("u8", "u8");
 #undef DAIS_BYTE_MMA
+#else
+  __trap();
+#endif
+}
+
+// The same of floats of 8 bits, D in float. Needs compute capability 8.9. The units of some devices add
+// the products with fewer bits than a float has (9.0: about 14), so that long sums are better taken in
+// pieces.
+
+#ifdef DAIS_EMULATED
+namespace dais_emulation {
+
+template <typename A, typename B>
+DAIS_UNSEEN void mma_of_float8(void* const* lanes, unsigned) {
+  const auto number = [](auto kind, uint32 word, int place) {
+    return to_float(decltype(kind){static_cast<uint8>(word >> (8 * place))});
+  };
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column) {
+      auto& owner = *static_cast<MmaLane*>(lanes[row % 8 * 4 + column / 2]);
+      float& total = owner.d[row / 8 * 2 + column % 2];
+      for (int k = 0; k < 32; ++k) {
+        const auto& a = *static_cast<MmaLane*>(lanes[row % 8 * 4 + k % 16 / 4]);
+        const auto& b = *static_cast<MmaLane*>(lanes[column * 4 + k % 16 / 4]);
+        total += number(A{}, a.a[row / 8 + k / 16 * 2], k % 4) * number(B{}, b.b[k / 16], k % 4);
+      }
+    }
+}
+
+}  // namespace dais_emulation
+#endif
+
+template <typename T>
+constexpr bool kFine = false;  ///< e4m3
+template <>
+constexpr bool kFine<f8e4m3> = true;
+
+/// A and B are f8e4m3 or f8e5m2; all lanes take part.
+template <typename A, typename B>
+__device__ __forceinline__ void mma_16x8x32(float (&d)[4], const uint32 (&a)[4],
+                                            const uint32 (&b)[2]) {
+#ifdef DAIS_EMULATED
+  dais_emulation::mma_step(d, a, b, dais_emulation::mma_of_float8<A, B>);
+#elif __CUDA_ARCH__ >= 890
+#define DAIS_FLOAT8_MMA(left, right)                                                            \
+  asm("mma.sync.aligned.m16n8k32.row.col.f32." left "." right ".f32 {%0, %1, %2, %3}, "         \
+      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                           \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                          \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+  if (kFine<A> && kFine<B>)
+    DAIS_FLOAT8_MMA("e4m3", "e4m3");
+  else if (kFine<A>)
+    DAIS_FLOAT8_MMA("e4m3", "e5m2");
+  else if (kFine<B>)
+    DAIS_FLOAT8_MMA("e5m2", "e4m3");
+  else
+    DAIS_FLOAT8_MMA("e5m2", "e5m2");
+#undef DAIS_FLOAT8_MMA
 #else
   __trap();
 #endif

@@ -4,7 +4,7 @@
 
 #include "backends/cuda/emulated/driver_state.h"
 
-// Device and context. The device says of itself what a small one of compute capability 8.0 would.
+// Device and context. The device says of itself what a small one of compute capability 9.0 would.
 namespace dais::cuda::emulated {
 namespace {
 
@@ -33,7 +33,7 @@ int attribute_value(DeviceAttribute attribute) {
     case DeviceAttribute::global_memory_bus_width: return 64;
     case DeviceAttribute::l2_cache_size: return 1 << 20;
     case DeviceAttribute::max_threads_per_multiprocessor: return 2048;
-    case DeviceAttribute::compute_capability_major: return 8;
+    case DeviceAttribute::compute_capability_major: return 9;
     case DeviceAttribute::compute_capability_minor: return 0;
     case DeviceAttribute::max_shared_memory_per_multiprocessor: return 164 * 1024;
     case DeviceAttribute::max_registers_per_multiprocessor: return 65536;
