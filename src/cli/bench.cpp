@@ -74,6 +74,7 @@ Session start(const Options& options, Timing& timing, std::vector<Datum>& inputs
   begin = steady_seconds();
   session.run(inputs, trace ? &profile : nullptr);
   timing.first = taken("first run");
+  note_sizes(session);
   if (trace) {
     trace->add(log->records());
     trace->add(profile);

@@ -101,6 +101,7 @@ void run(const RunOptions& options, const std::string& folder) {
   Session session(compile(std::move(model.graph), options.compile()).plan);
   warn_about(session.plan());
   const auto& results = session.run(inputs);
+  note_sizes(session);
   if (!folder.empty()) std::filesystem::create_directories(folder);
   std::map<std::string, int> used;
   json rows = json::array();

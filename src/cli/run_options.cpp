@@ -1,5 +1,7 @@
 #include "cli/run_options.h"
 
+#include <map>
+
 #include "cli/custom_ops.h"
 
 namespace dais::cli {
@@ -35,6 +37,16 @@ std::shared_ptr<Backend> DeviceFlags::open() const {
 void warn_about(const Plan& plan) {
   for (const std::string& warning : plan.warnings())
     std::fprintf(stderr, "dais: warning: %s\n", warning.c_str());
+}
+
+void note_sizes(const Session& session) {
+  std::map<std::string, std::vector<std::string>> where;
+  for (const auto& [step, note] : session.notes())
+    where[note].push_back(session.plan().steps()[step].node->where());
+  for (const auto& [note, nodes] : where)
+    std::fprintf(
+        stderr, "dais: note: %s (%s%s)\n", note.c_str(), nodes[0].c_str(),
+        nodes.size() > 1 ? (" and " + std::to_string(nodes.size() - 1) + " more").c_str() : "");
 }
 
 void add_run_options(CLI::App& command, RunOptions& options) {

@@ -4,6 +4,7 @@
 #include "api/device.h"
 #include "cli/command.h"
 #include "cli/input_values.h"
+#include "runtime/session.h"
 
 namespace dais::cli {
 
@@ -32,6 +33,10 @@ struct RunOptions {
 
 /// Writes to the error stream what the plan runs on the CPU although it has a device.
 void warn_about(const Plan& plan);
+
+/// Writes to the error stream what the sizes of the last run have decided otherwise than the plan
+/// says.
+void note_sizes(const Session& session);
 
 /// Adds MODEL, --input, --size, --seed, --optimize, --threads, --json, those of DeviceFlags and
 /// --ops.

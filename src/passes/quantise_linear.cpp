@@ -332,13 +332,15 @@ Values scaled_product(Graph& graph, Node& node, const Target& target) {
   return {};
 }
 
-/// A constant added to every row becomes the bias of the product.
+/// A constant added to every row becomes the bias of the product; of 8-bit floats it does not, as
+/// libraries multiply them without.
 Values product_bias(Graph& graph, Node& node, const Target& target) {
   if (!node.as<Add>()) return {};
   for (const size_t side : {size_t{0}, size_t{1}}) {
     Node* product = producer_as<MatMulIntegerToFloat>(node.in[side]);
     const Tensor* bias = constant(node, 1 - side);
     if (!product || product->has(6) || !bias || bias->rank() != 1) continue;
+    if (is_float(product->in[0]->type.dtype)) continue;
     if (!used_once(graph, product->outs[0]) || !product->in[1]->type.ranked()) continue;
     if (!product->in[1]->type.shape->back().is(bias->elements())) continue;
     Values in = product->in;

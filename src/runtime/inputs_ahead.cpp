@@ -41,13 +41,13 @@ bool InputsAhead::deliver(Queue& queue, void* to, const void* from, size_t bytes
   for (Set& set : sets_)
     for (Piece& piece : set.pieces) {
       if (!piece.from || piece.from.raw() != from || piece.from.bytes() != bytes) continue;
-      piece.from = Tensor();
       try {
         if (set.done.valid()) set.done.get();
       } catch (...) {
         set.pieces.clear();
         throw;
       }
+      piece.from = Tensor();  // not before: the copying thread reads it
       queue.copy(to, piece.memory->address(), bytes);
       return true;
     }

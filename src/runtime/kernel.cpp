@@ -22,7 +22,25 @@ class BoundSimple : public BoundKernel {
   std::vector<Shape> in_, out_;
 };
 
+class Noted : public BoundKernel {
+ public:
+  Noted(std::unique_ptr<BoundKernel> kernel, std::string note)
+      : kernel_(std::move(kernel)), note_(std::move(note)) {}
+  size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+  std::string note() const override { return note_; }
+  Fault run(const Arguments& arguments) noexcept override { return kernel_->run(arguments); }
+
+ private:
+  std::unique_ptr<BoundKernel> kernel_;
+  std::string note_;
+};
+
 }  // namespace
+
+std::unique_ptr<BoundKernel> with_note(std::unique_ptr<BoundKernel> kernel, std::string note) {
+  if (!kernel) return nullptr;
+  return std::make_unique<Noted>(std::move(kernel), std::move(note));
+}
 
 bool Kernel::packs(const Tensor&) const { return false; }
 

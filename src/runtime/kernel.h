@@ -70,9 +70,14 @@ class BoundKernel {
  public:
   virtual ~BoundKernel() = default;
   virtual size_t scratch_bytes() const { return 0; }
+  /// What these sizes have decided although Kernel::detail says otherwise; empty: nothing.
+  virtual std::string note() const { return {}; }
   /// Neither allocates nor throws.
   virtual Fault run(const Arguments& arguments) noexcept = 0;
 };
+
+/// The same kernel with such a note; null stays null.
+std::unique_ptr<BoundKernel> with_note(std::unique_ptr<BoundKernel> kernel, std::string note);
 
 /// A kernel prepared for one node: packed weights and all that holds for every size. Immutable,
 /// shared by plans and sessions on any thread. Refers to the node, which the plan keeps alive.

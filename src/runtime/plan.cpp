@@ -207,11 +207,31 @@ class PlanBuilder {
     }
   }
 
+  /// Constants of the device that each step that reads them has packed.
+  void find_packed() {
+    std::vector<char> read(plan_.slots_.size(), 0);
+    for (const Step& step : plan_.steps_)
+      for (const int index : step.in) {
+        if (index < 0) continue;
+        const auto root = static_cast<size_t>(root_of(index));
+        const Tensor* constant = plan_.slots_[root].value->constant();
+        if (!constant || !step.kernel || root != static_cast<size_t>(index) ||
+            !step.kernel->packs(*constant))
+          read[root] = 1;
+      }
+    for (const int index : plan_.output_slots_) read[static_cast<size_t>(root_of(index))] = 1;
+    for (size_t i = 0; i < plan_.slots_.size(); ++i) {
+      Slot& slot = plan_.slots_[i];
+      slot.packed = slot.kind == Slot::Kind::constant && slot.on_device && read[i] == 0;
+    }
+  }
+
   /// The device's constants lie side by side in one piece of its memory.
   void upload_constants() {
+    find_packed();
     size_t total = 0;
     for (Slot& slot : plan_.slots_) {
-      if (slot.kind != Slot::Kind::constant || !slot.on_device) continue;
+      if (slot.kind != Slot::Kind::constant || !slot.on_device || slot.packed) continue;
       slot.offset = total;
       total += (std::max<size_t>(slot.value->constant()->bytes(), 1) + 255) / 256 * 256;
     }
@@ -219,7 +239,7 @@ class PlanBuilder {
     const auto queue = plan_.options_.backend->open_queue();
     auto memory = queue->allocate(total, "constants of " + plan_.graph_->name);
     for (const Slot& slot : plan_.slots_) {
-      if (slot.kind != Slot::Kind::constant || !slot.on_device) continue;
+      if (slot.kind != Slot::Kind::constant || !slot.on_device || slot.packed) continue;
       const Tensor& tensor = *slot.value->constant();
       if (tensor.bytes() == 0) continue;
       queue->upload(static_cast<std::byte*>(memory->address()) + slot.offset, tensor.raw(),

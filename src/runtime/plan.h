@@ -71,6 +71,7 @@ struct Slot {
   Kind kind = Kind::late;
   bool on_device = false;     ///< in the device's memory, not the CPU's
   size_t offset = 0;          ///< constant on the device: where in Plan::device_constants
+  bool packed = false;        ///< one that kernels have in a form of their own, and nobody reads
   int root = -1;              ///< view: the slot whose memory it shares
   std::vector<int> sizes;     ///< entries of the size table; empty and !sized when unknown
   bool sized = false;         ///< the shape follows from the inputs' sizes

@@ -101,6 +101,18 @@ void Session::State::describe(const Step& step, StepTime& time) const {
   }
 }
 
+std::vector<std::pair<size_t, std::string>> Session::notes() const {
+  if (state_->active) return state_->active->notes();
+  std::vector<std::pair<size_t, std::string>> out;
+  for (const size_t at : refused_steps())
+    out.emplace_back(at, std::string(state_->plan->steps()[at].row->name) +
+                             " refuses these sizes: plain loops on the CPU run");
+  for (size_t at = 0; at < state_->steps.size(); ++at)
+    if (const BoundKernel* kernel = state_->steps[at].kernel)
+      if (std::string note = kernel->note(); !note.empty()) out.emplace_back(at, std::move(note));
+  return out;
+}
+
 std::vector<size_t> Session::refused_steps() const {
   if (state_->active) return state_->active->refused_steps();
   std::vector<size_t> out;

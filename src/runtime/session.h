@@ -62,6 +62,9 @@ class Session {
   size_t arena_bytes() const;
   /// Steps of the last binding that run on reference loops although their row was chosen.
   std::vector<size_t> refused_steps() const;
+  /// What the sizes of the last binding have decided otherwise than the plan says, by step: a row
+  /// that refused them, a library that knows no way for them.
+  std::vector<std::pair<size_t, std::string>> notes() const;
 
  private:
   friend class RegionSessions;

@@ -58,7 +58,9 @@ Session::State::State(std::shared_ptr<const Plan> shared) : plan(std::move(share
       data[i] = *slot.value->constant();
       pointers[i] = const_cast<void*>(data[i].tensor.raw());
       if (slot.on_device) {
-        pointers[i] = static_cast<std::byte*>(plan->device_constants()->address()) + slot.offset;
+        pointers[i] = slot.packed ? nullptr
+                                  : static_cast<std::byte*>(plan->device_constants()->address()) +
+                                        slot.offset;
         data[i] = Tensor::view(data[i].tensor.dtype(), data[i].tensor.shape(), pointers[i]);
       }
     }

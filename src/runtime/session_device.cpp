@@ -223,8 +223,14 @@ void Session::State::commit_residents() {
 void Session::State::run_away(size_t at) {
   const Step& step = plan->steps()[at];
   std::vector<Datum> inputs;
-  for (const int slot : step.in)
-    inputs.push_back(slot >= 0 ? Datum(on_host(data[static_cast<size_t>(slot)].tensor)) : Datum());
+  for (const int slot : step.in) {
+    if (slot < 0)
+      inputs.emplace_back();
+    else if (const Slot& held = plan->slots()[static_cast<size_t>(slot)]; held.packed)
+      inputs.emplace_back(*held.value->constant());
+    else
+      inputs.emplace_back(on_host(data[static_cast<size_t>(slot)].tensor));
+  }
   const auto results = evaluate_node(*step.node, inputs);
   for (size_t i = 0; i < step.out.size(); ++i) {
     const Tensor& result = results[i].tensor;

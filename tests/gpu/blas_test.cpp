@@ -8,6 +8,7 @@
 #include "backends/cuda/backend.h"
 #include "byte_samples.h"
 #include "fake_blas.h"
+#include "ops/concat/concat.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/matmul/blas_cuda.h"
 #include "ops/matmul/matmul.h"
@@ -196,6 +197,54 @@ TEST_F(LibraryProducts, FloatsOfEightBits) {
     Graph graph;
     EXPECT_EQ(expect_same(float8_product(graph, left, right, a, b), inputs), 1);
   }
+}
+
+/// Weights that rows keep turned are nowhere else on the device, and the own kernel reads them so;
+/// those that somebody else reads are there twice.
+TEST_F(LibraryProducts, BytesLieOnTheDeviceOnce) {
+  const Shape a{2, 5, 64}, b{64, 96};
+  const std::vector<Datum> inputs{bytes<uint8_t>(a), bytes<int8_t>({1, 96}, 4)};
+  CompileOptions options;
+  options.backend =
+      std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
+  for (const bool read_elsewhere : {false, true}) {
+    Graph graph;
+    Value* x = input(graph, a, "x", DType::u8);
+    Value* w = graph.add_constant(bytes<int8_t>(b, 2));
+    Value* zeros = graph.add_constant(bytes<uint8_t>({5}, 3));
+    graph.outputs = {graph.add(MatMulInteger{}, {x, w, zeros})};
+    Value* more = input(graph, {1, 96}, "more", DType::i8);
+    if (read_elsewhere) graph.outputs.push_back(graph.add(Concat{.axis = 0}, {more, w}));
+    const auto plan = compile(graph.clone(), options).plan;
+    ASSERT_TRUE(plan->device_constants());
+    EXPECT_EQ(plan->device_constants()->bytes() >= 64 * 96, read_elsewhere);
+    for (const bool empty : {false, true}) {
+      cuda::set_fake_blas_empty(empty);
+      EXPECT_EQ(expect_same(graph, inputs), empty ? 0 : 1);
+    }
+    cuda::set_fake_blas_empty(false);
+  }
+}
+
+/// Sizes that have no algorithm are told of by the session, with the step.
+TEST_F(LibraryProducts, SaysWhenSizesAreNotForTheLibrary) {
+  Graph graph;
+  Value* a = input(graph, {5, 8}, "a");
+  graph.outputs = {graph.add(MatMul{}, {a, graph.add_constant(sample<float>({8, 3}, 1, 2))})};
+  CompileOptions options;
+  options.backend =
+      std::make_shared<cuda::CudaBackend>(cuda::Device::open(StandIn::instance().tables(), 0));
+  for (const bool empty : {false, true}) {
+    cuda::set_fake_blas_empty(empty);
+    Session session(compile(graph.clone(), options).plan);
+    session.run(std::vector<Datum>{sample<float>({5, 8}, 1)});
+    const auto notes = session.notes();
+    ASSERT_EQ(notes.size(), empty ? 1u : 0u);
+    if (!empty) continue;
+    EXPECT_EQ(session.plan().steps()[notes[0].first].row->name, "product/cublaslt");
+    EXPECT_NE(notes[0].second.find("a kernel of dais runs"), std::string::npos);
+  }
+  cuda::set_fake_blas_empty(false);
 }
 
 /// What cuBLASLt does not take, by type, by size, or when sizes are bound, is for the own row;

@@ -140,9 +140,11 @@ class LibraryConvKernel : public Kernel {
     const bool expands = made_->adds && !(made_->residual.shape(sizes) == y);
     if (x.elements() == 0 || y.elements() == 0 || expands) return made_->own->bind(sizes);
     const auto conv = describe(x, w, y);
-    std::string problem;
+    std::string problem = "the window does not fit";
     auto plan = conv ? cuda::DnnPlan::make(*made_->device, *conv, problem) : nullptr;
-    if (!plan) return made_->own->bind(sizes);
+    if (!plan)
+      return with_note(made_->own->bind(sizes),
+                       "cuDNN: " + problem + ": a kernel of dais runs for these sizes");
     return std::make_unique<BoundLibraryConv>(made_, std::move(plan));
   }
   /// An engine on tensor cores may round to TF32 where any rounding is allowed.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "backends/cuda/queue.h"
 
@@ -25,6 +26,10 @@ struct BlasProblem {
 
 /// A matrix [depth, columns] of bytes as [columns, depth], as cuBLASLt takes it.
 Tensor turned_bytes(const Tensor& matrix);
+
+/// The note of products for whose sizes BlasCall finds nothing.
+inline constexpr std::string_view kBlasKnowsNoWay =
+    "cuBLASLt knows no way for these sizes: a kernel of dais runs";
 
 /// Addresses on the device. Scales (of 8-bit floats) and the bias may be null.
 struct BlasOperands {

@@ -27,6 +27,7 @@ struct Prepared {
   ByteOperands with;
   DType out = DType::undefined;
   bool floats = false;
+  std::shared_ptr<DeviceMemory> b;  ///< null: the node's
   std::shared_ptr<const cuda::Program> program;
   cuda::Function function, cores;  ///< cores: null handle where the device has none
 };
@@ -45,7 +46,8 @@ class BoundBytes : public BoundKernel {
   Fault run(const Arguments& arguments) noexcept override {
     if (blocks_ == 0) return {};
     finish_.point_to(made_->with, arguments);
-    const void *a = arguments.in[made_->form.a], *b = arguments.in[made_->form.b];
+    const void* a = arguments.in[made_->form.a];
+    const void* b = made_->b ? made_->b->address() : arguments.in[made_->form.b];
     problem_.packs = packs(a, b);
     cuda::Grid grid;
     grid.x = static_cast<unsigned>(blocks_);
@@ -113,9 +115,26 @@ Verdict accepts_float8(const KernelQuery& query, const ProductForm& form,
   if (form.mode != ProductMode::matrices || with.a_scale < 0 || with.y_scale >= 0)
     return no("floats of 8 bits but in matrix products that give f32");
   if (with.a_zero >= 0 || with.b_zero >= 0) return no("a zero point of floats");
-  if (cuda::device_of(query).info().arch < 89)
-    return no("the device has no products of 8-bit floats");
+  const cuda::Device& device = cuda::device_of(query);
+  if (device.info().arch < 89) return no("the device has no products of 8-bit floats");
+  int major = 0, minor = 0;
+  device.tables().nvrtc.api.version(&major, &minor);
+  if (major == 12 && minor < 4) return no("NVRTC knows products of 8-bit floats from 12.4 on");
   return yes();
+}
+
+/// The same products with B turned in memory.
+std::function<std::optional<ProductCall>(const Shape&, const Shape&, const Shape&)> with_turned_b(
+    const decltype(ProductForm::call)& call) {
+  return [call](const Shape& a, const Shape& b, const Shape& y) {
+    auto out = call(a, b, y);
+    if (out) {
+      out->problem.b_row = 1;
+      out->problem.b_column = out->problem.depth;
+      out->problem.columns_first_b = false;
+    }
+    return out;
+  };
 }
 
 }  // namespace
@@ -209,9 +228,12 @@ Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const B
 }
 
 std::unique_ptr<Kernel> prepare_bytes(const KernelQuery& query, const ProductForm& form,
-                                      const ByteOperands& with) {
+                                      const ByteOperands& with,
+                                      std::shared_ptr<DeviceMemory> turned_b) {
   auto made = std::make_shared<Prepared>();
   made->form = form;
+  if (turned_b) made->form.call = with_turned_b(form.call);
+  made->b = std::move(turned_b);
   made->with = with;
   made->out = query.out_dtype();
   made->floats = is_float8(query.in_dtype(form.a));

@@ -44,7 +44,10 @@ std::vector<std::string> byte_options(const KernelQuery& query, const ProductFor
 /// where the device has the instruction. A scale or zero point is one value, or one
 /// for each row of A and column of B (of a convolution: for each channel of its weights).
 Verdict accepts_bytes(const KernelQuery& query, const ProductForm& form, const ByteOperands& with);
+/// `turned_b`: B's elements as [columns, depth] in memory of the row's, which is read in place of
+/// the node's; else null.
 std::unique_ptr<Kernel> prepare_bytes(const KernelQuery& query, const ProductForm& form,
-                                      const ByteOperands& with);
+                                      const ByteOperands& with,
+                                      std::shared_ptr<DeviceMemory> turned_b = nullptr);
 
 }  // namespace dais

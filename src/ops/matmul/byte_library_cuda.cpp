@@ -34,7 +34,8 @@ struct Prepared {
   std::shared_ptr<DeviceMemory> b, sums_of_b;
   std::shared_ptr<const cuda::Program> program;
   cuda::Function sign_rows, finish_bytes;
-  std::unique_ptr<Kernel> own;  ///< for sizes that the library refuses
+  const Tensor* packed = nullptr;  ///< the node's B where nobody reads it
+  std::unique_ptr<Kernel> own;     ///< for sizes that the library refuses
 };
 
 /// B by columns, as signed bytes.
@@ -138,9 +139,10 @@ class LibraryByteKernel : public Kernel {
                                         .b = {cuda::DataKind::i8, made_->depth, rows},
                                         .d = {cuda::DataKind::i32, made_->columns, rows},
                                         .turn_a = true});
-    if (!call) return made_->own->bind(sizes);
+    if (!call) return with_note(made_->own->bind(sizes), std::string(kBlasKnowsNoWay));
     return std::make_unique<BoundLibraryBytes>(made_, std::move(call), *finish, rows, lines);
   }
+  bool packs(const Tensor& constant) const override { return &constant == made_->packed; }
   std::string detail() const override { return "int8 by cuBLASLt, sums in int32"; }
 
  private:
@@ -167,11 +169,9 @@ Verdict accepts_library_bytes(const KernelQuery& query, const ProductForm& form,
 
 std::unique_ptr<Kernel> prepare_library_bytes(const KernelQuery& query, const ProductForm& form,
                                               const ByteOperands& with, bool turned_b) {
-  auto own = prepare_bytes(query, form, with);
   cuda::Device& device = cuda::device_of(query);
-  if (!device.cublaslt()) return own;
+  if (!device.cublaslt()) return prepare_bytes(query, form, with);
   auto made = std::make_shared<Prepared>();
-  made->own = std::move(own);
   made->device = device.shared_from_this();
   made->form = form;
   made->with = with;
@@ -182,6 +182,10 @@ std::unique_ptr<Kernel> prepare_library_bytes(const KernelQuery& query, const Pr
   made->columns = b.shape()[0];
   made->depth = b.shape()[1];
   made->b = cuda::uploaded(query, b);
+  // Bytes without a sign have got one there, so that the own kernel reads them where they were.
+  const bool same_bytes = query.in_dtype(form.b) == DType::i8;
+  made->packed = same_bytes ? query.constant(form.b) : nullptr;
+  made->own = prepare_bytes(query, form, with, same_bytes ? made->b : nullptr);
   made->sums_of_b = cuda::uploaded(query, sums_of_rows(b));
   made->signs = query.in_dtype(form.a) == DType::u8;
   made->sums_a = made->with.b_zero >= 0 || query.in_dtype(form.b) == DType::u8;

@@ -15,6 +15,7 @@
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=uint8 -DY_TYPE=uint8 -DMODE=1 -DSTORE=1
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=int8 -DY_TYPE=float -DMODE=0 -DSTORE=2 -DCORES -DNEEDS=80
 // Compiled with: -DA_TYPE=int8 -DB_TYPE=uint8 -DY_TYPE=int8 -DMODE=1 -DSTORE=1 -DCORES -DNEEDS=80
+// Compiled with: -DA_TYPE=f8e4m3 -DB_TYPE=f8e4m3 -DY_TYPE=float -DMODE=0 -DSTORE=2 -DFLOATS -DCORES -DNEEDS=89
 // Compiled with: -DA_TYPE=f8e4m3 -DB_TYPE=f8e5m2 -DY_TYPE=float -DMODE=0 -DSTORE=2 -DFLOATS -DCORES -DNEEDS=89
 #include "bytes.cuh"
 #include "mma.cuh"

@@ -25,7 +25,8 @@ struct Prepared {
   std::shared_ptr<DeviceMemory> b;
   cuda::DataKind kind_a = cuda::DataKind::f8e4m3, kind_b = cuda::DataKind::f8e4m3;
   int64_t depth = 0, columns = 0;
-  std::unique_ptr<Kernel> own;  ///< for sizes that the library refuses
+  const Tensor* packed = nullptr;  ///< the node's B, which nobody reads
+  std::unique_ptr<Kernel> own;     ///< for sizes that the library refuses
 };
 
 class BoundFloat8 : public BoundKernel {
@@ -60,9 +61,10 @@ class Float8Kernel : public Kernel {
                                                 .b = {made_->kind_a, made_->depth, rows},
                                                 .d = {cuda::DataKind::f32, made_->columns, rows},
                                                 .turn_a = true});
-    if (!call) return made_->own->bind(sizes);
+    if (!call) return with_note(made_->own->bind(sizes), std::string(kBlasKnowsNoWay));
     return std::make_unique<BoundFloat8>(made_, std::move(call));
   }
+  bool packs(const Tensor& constant) const override { return &constant == made_->packed; }
   std::string detail() const override { return "8-bit floats by cuBLASLt, sums in f32"; }
 
  private:
@@ -100,8 +102,7 @@ Verdict accepts_library_float8(const KernelQuery& query) {
 
 std::unique_ptr<Kernel> prepare_library_float8(const KernelQuery& query, const ProductForm& form,
                                                const ByteOperands& with) {
-  auto own = prepare_bytes(query, form, with);
-  if (!cuda::device_of(query).cublaslt()) return own;
+  if (!cuda::device_of(query).cublaslt()) return prepare_bytes(query, form, with);
   auto made = std::make_shared<Prepared>();
   made->device = cuda::device_of(query).shared_from_this();
   made->kind_a = *kind_of(query.in_dtype(kA));
@@ -110,7 +111,8 @@ std::unique_ptr<Kernel> prepare_library_float8(const KernelQuery& query, const P
   made->depth = b.shape()[0];
   made->columns = b.shape()[1];
   made->b = cuda::uploaded(query, turned_bytes(b));
-  made->own = std::move(own);
+  made->packed = &b;
+  made->own = prepare_bytes(query, form, with, made->b);
   return std::make_unique<Float8Kernel>(std::move(made));
 }
 

@@ -133,7 +133,7 @@ class LibraryKernel : public Kernel {
     const Shape &a = made_->a.shape(sizes), &b = made_->b.shape(sizes);
     if (sizes.out[0].elements() == 0 || a.elements() == 0) return made_->own->bind(sizes);
     auto call = BlasCall::find(*made_->device, problem(a, b));
-    if (!call) return made_->own->bind(sizes);
+    if (!call) return with_note(made_->own->bind(sizes), std::string(kBlasKnowsNoWay));
     return std::make_unique<BoundLibrary>(made_, std::move(call));
   }
   std::string detail() const override { return cuda::precision_text(made_->precision); }

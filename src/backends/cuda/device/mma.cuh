@@ -238,9 +238,9 @@ __device__ __forceinline__ void mma_16x8x32(int32 (&d)[4], const uint32 (&a)[4],
 #endif
 }
 
-// The same of floats of 8 bits, D in float. Needs compute capability 8.9. The units of some devices add
-// the products with fewer bits than a float has (9.0: about 14), so that long sums are better taken in
-// pieces.
+// The same of floats of 8 bits, D in float. Needs compute capability 8.9; for 9.0 and 10.0 the compiler
+// makes two instructions of f16 of it. Units may add products with fewer bits than a float has, so that
+// long sums are better taken in pieces.
 
 #ifdef DAIS_EMULATED
 namespace dais_emulation {
