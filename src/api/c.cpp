@@ -70,17 +70,17 @@ dais_session* dais_session_load(const char* path, const char* optimize, int thre
   return dais_session_open(path, &options);
 }
 
-dais_session* dais_session_open(const char* path, const dais_options* given) {
+dais_session* dais_session_open(const char* path, const dais_options* options) {
   return guarded<dais_session*>(nullptr, [&] {
-    dais::ExecutableOptions options;
-    if (given->optimize) options.optimize = dais::optimize_from_name(given->optimize);
-    options.threads = given->threads;
-    if (given->device) options.device = given->device;
-    if (given->matmul_precision)
-      options.matmul_precision = dais::matmul_precision_from_name(given->matmul_precision);
-    for (size_t i = 0; i < given->state_count; ++i)
-      options.states[given->states[i].input] = given->states[i].output;
-    dais::Executable executable = dais::Model::load(path).compile(options);
+    dais::ExecutableOptions made;
+    if (options->optimize) made.optimize = dais::optimize_from_name(options->optimize);
+    made.threads = options->threads;
+    if (options->device) made.device = options->device;
+    if (options->matmul_precision)
+      made.matmul_precision = dais::matmul_precision_from_name(options->matmul_precision);
+    for (size_t i = 0; i < options->state_count; ++i)
+      made.states[options->states[i].input] = options->states[i].output;
+    dais::Executable executable = dais::Model::load(path).compile(made);
     return new dais_session{executable, executable.session(), {}};
   });
 }

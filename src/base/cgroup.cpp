@@ -61,10 +61,13 @@ Memory memory_v1(const path& group) {
   return memory_of(group / "memory.limit_in_bytes", group / "memory.usage_in_bytes");
 }
 
+double limit_of(double cores) { return cores; }
+int64_t limit_of(const GroupMemory& memory) { return memory.limit_bytes; }
+
 template <typename Limit>
 std::optional<Limit> tighter(const std::optional<Limit>& a, const std::optional<Limit>& b) {
   if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
+  return limit_of(*b) < limit_of(*a) ? b : a;
 }
 
 /// The tightest limit from `group` up to the root. In a container the path may name groups of the
@@ -113,7 +116,7 @@ std::optional<Limit> limit_of_line(std::string_view line, const path& mount,
 }
 
 template <typename Limit>
-std::optional<Limit> limit_of(std::string_view membership, const path& mount,
+std::optional<Limit> found_in(std::string_view membership, const path& mount,
                               const Controller<Limit>& wanted) {
   std::optional<Limit> found;
   while (!membership.empty()) {
@@ -127,11 +130,11 @@ std::optional<Limit> limit_of(std::string_view membership, const path& mount,
 }  // namespace
 
 Cores cpu_quota_cores(std::string_view membership, const path& mount) {
-  return limit_of<double>(membership, mount, {"cpu", cores_v1, cores_v2});
+  return found_in<double>(membership, mount, {"cpu", cores_v1, cores_v2});
 }
 
 Memory group_memory(std::string_view membership, const path& mount) {
-  return limit_of<GroupMemory>(membership, mount, {"memory", memory_v1, memory_v2});
+  return found_in<GroupMemory>(membership, mount, {"memory", memory_v1, memory_v2});
 }
 
 Cores cpu_quota_cores() {

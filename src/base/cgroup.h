@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -21,7 +20,7 @@ std::optional<double> cpu_quota_cores();
 /// What a control group lets its processes take, and what they have.
 struct GroupMemory {
   int64_t limit_bytes = 0, used_bytes = 0;
-  auto operator<=>(const GroupMemory&) const = default;
+  bool operator==(const GroupMemory&) const = default;
 };
 
 /// Of the group with the lowest limit, found as above; none when nothing limits memory.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -28,11 +29,24 @@ constexpr std::pair<const char*, double DeviceUse::*> kNumbers[] = {
     {"from_device_bytes", &DeviceUse::from_device_bytes},
 };
 
+/// A line for a terminal: whoever may write to the folder may write anything.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)); },
+      '?');
+  return text;
+}
+
 bool read(const std::filesystem::path& path, ProcessUse& out) {
+  constexpr size_t kMostBytes = size_t{64} << 10;  // some hundred devices
   std::ifstream file(path);
+  std::string text(kMostBytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  std::istringstream lines(text);
   std::string line, key;
-  while (std::getline(file, line)) {
-    std::istringstream words(line);
+  while (std::getline(lines, line)) {
+    std::istringstream words(printable(std::move(line)));
     words >> key >> std::ws;
     if (key == "program") std::getline(words, out.program);
     if (key == "missing") std::getline(words, out.missing);
@@ -78,6 +92,8 @@ std::vector<ProcessUse> process_uses(const std::filesystem::path& folder) {
     use.pid = pid_of(entry.path());
     // Signal 0 only asks; who may not ask is told that there is somebody.
     if (use.pid == 0 || (kill(use.pid, 0) != 0 && errno == ESRCH)) continue;
+    // A pipe would never end.
+    if (!entry.is_regular_file(failed)) continue;
     if (!read(entry.path(), use)) continue;
     use.memory_bytes = resident(use.pid);
     out.push_back(std::move(use));

@@ -3,6 +3,7 @@
 #include "backends/cuda/activity.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -296,6 +297,15 @@ TEST_F(UseMeters, FilesOfTheDeadAndOthersArePassedOver) {
   ASSERT_EQ(process_uses(folder_).size(), 1u);
   EXPECT_EQ(process_uses(folder_)[0].uses.at(0).use.kernels, 0.5);
   EXPECT_TRUE(process_uses(folder_ / "missing").empty());
+  // Nothing in it reaches a terminal but letters; what is too long ends early; pipes are not read.
+  const auto mine = folder_ / std::to_string(getpid());
+  std::ofstream(mine) << "program a\033[2Jb\n" + all.substr(all.find("at"));
+  EXPECT_EQ(process_uses(folder_).at(0).program, "a?[2Jb");
+  std::ofstream(mine) << all << std::string(size_t{1} << 20, 'x');
+  EXPECT_EQ(process_uses(folder_).size(), 1u);
+  std::filesystem::remove(mine);
+  ASSERT_EQ(mkfifo(mine.c_str(), 0600), 0);
+  EXPECT_TRUE(process_uses(folder_).empty());
 }
 
 /// The installed library is opened and told apart by its version, with and without a driver.
