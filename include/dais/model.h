@@ -112,6 +112,11 @@ class InferenceSession {
   /// must stay alive and may be rewritten between runs. Throws `invalid_argument` for an unknown
   /// name (with the nearest one).
   void set(std::string_view name, Datum value);
+  /// Begins to copy inputs of the next run to the device, beside the present one: called before
+  /// run(), it works while that computes. The next run finds them there when these tensors are
+  /// set() for it; their elements must not change until then. Without a device nothing happens.
+  /// Throws `invalid_argument` for an unknown name.
+  void prefetch(const std::map<std::string, Tensor>& next);
   /// Gives a state its memory: it holds the value before and after each run, and is shared with the
   /// caller. Without this the first value that is set makes memory.
   void bind_state(std::string_view input, Tensor memory);

@@ -154,6 +154,15 @@ void InferenceSession::set(std::string_view name, Datum value) {
   body_->inputs[index_of(name, body_->executable->inputs, "input")] = std::move(value);
 }
 
+void InferenceSession::prefetch(const std::map<std::string, Tensor>& next) {
+  std::vector<Datum> inputs;
+  for (const auto& [name, tensor] : next) {
+    index_of(name, body_->executable->inputs, "input");
+    inputs.emplace_back(tensor);
+  }
+  body_->session.prefetch(inputs);
+}
+
 void InferenceSession::bind_state(std::string_view input, Tensor memory) {
   body_->session.bind_state(index_of(input, body_->executable->inputs, "input"), std::move(memory));
 }

@@ -42,6 +42,26 @@ TEST(ApiDevice, SameResultsAsOnTheCpu) {
   EXPECT_TRUE(executable.warnings().empty());
 }
 
+/// Inputs that come ahead, and one that was announced but not set.
+TEST(ApiDevice, InputsMayComeAhead) {
+  InferenceSession session = Model::load(kModel).compile({.device = "emulated"}).session();
+  InferenceSession plain = Model::load(kModel).compile().session();
+  std::vector<Tensor> images;
+  for (int i = 0; i < 4; ++i) {
+    images.push_back(image());
+    images.back().storage<float>()[i] = 5;
+  }
+  for (size_t i = 0; i < images.size(); ++i) {
+    session.prefetch({{"image", images[(i + (i == 2 ? 2 : 1)) % images.size()]}});
+    for (InferenceSession* one : {&session, &plain}) {
+      one->set("image", images[i]);
+      one->run();
+    }
+    expect_near(session.get("probability").data<float>(), plain.get("probability").data<float>());
+  }
+  EXPECT_THROW(session.prefetch({{"imag", images[0]}}), Error);
+}
+
 TEST(ApiDevice, FromC) {
   const auto wanted = probabilities({});
   dais_options options{};
