@@ -5,7 +5,7 @@
 #include "ir/onnx_export.h"
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
-#include "ops/grid_sample/axis_sampler.h"
+#include "ops/grid_sample/samplers.h"
 #include "ops/wide.h"
 
 namespace dais {
@@ -40,16 +40,15 @@ struct CellTaps {
     offset.assign(1, 0);
     weight.assign(1, 1);
   }
-  void cross(const AxisSampler::Taps& taps, int64_t step) {
+  void cross(const AxisSampler::Taps& taps, size_t count, int64_t step) {
     const size_t before = offset.size();
     std::vector<int64_t> offsets;
     std::vector<double> weights;
     for (size_t i = 0; i < before; ++i)
-      for (int k = 0; k < taps.count; ++k) {
-        const auto at = static_cast<size_t>(k);
-        if (taps.index[at] < 0) continue;
-        offsets.push_back(offset[i] + taps.index[at] * step);
-        weights.push_back(weight[i] * static_cast<double>(taps.weight[at]));
+      for (size_t k = 0; k < count; ++k) {
+        if (taps.index[k] < 0) continue;
+        offsets.push_back(offset[i] + taps.index[k] * step);
+        weights.push_back(weight[i] * static_cast<double>(taps.weight[k]));
       }
     offset.swap(offsets);
     weight.swap(weights);
@@ -74,13 +73,14 @@ void reference(Call& c) {
   const WideView<double> from(x);
   const WideView<float> at(grid);
   std::vector<double> out(static_cast<size_t>(y.elements()));
+  const auto count = static_cast<size_t>(sample_taps(sample_mode(c.attrs<GridSample>())));
   CellTaps taps;
   for (int64_t n = 0; n < image[0]; ++n)
     for (int64_t cell = 0; cell < cells; ++cell) {
       const float* place = at.data() + (n * cells + cell) * axes;
       taps.start();
       for (int64_t axis = 0; axis < axes; ++axis)
-        taps.cross(samplers[static_cast<size_t>(axis)].at(place[axes - 1 - axis]),
+        taps.cross(samplers[static_cast<size_t>(axis)].at(place[axes - 1 - axis]), count,
                    steps[static_cast<size_t>(axis) + 2]);
       for (int64_t channel = 0; channel < image[1]; ++channel) {
         const double* plane = from.data() + (n * image[1] + channel) * area;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/threads.h"
-#include "ops/grid_sample/axis_sampler.h"
+#include "ops/grid_sample/samplers.h"
 #include "runtime/kernel.h"
 
 namespace dais {
@@ -20,16 +20,16 @@ struct Block {
   int size = 0;
 
   /// Adds the product of the axes' taps; those that stand for zero are left out.
-  void add(const AxisSampler::Taps* taps, const int64_t* steps, size_t axes, int place) {
+  void add(const AxisSampler::Taps* taps, int count, const int64_t* steps, size_t axes, int place) {
     const int first = size;
     offset[size] = 0;
     weight[size++] = 1;
-    for (size_t axis = 0; axis < axes; ++axis) cross(taps[axis], steps[axis], first);
+    for (size_t axis = 0; axis < axes; ++axis) cross(taps[axis], count, steps[axis], first);
     end[place] = size;
   }
 
  private:
-  void cross(const AxisSampler::Taps& taps, int64_t step, int first) {
+  void cross(const AxisSampler::Taps& taps, int count, int64_t step, int first) {
     int64_t base[kMostTaps];
     float scale[kMostTaps];
     const int before = size - first;
@@ -37,11 +37,10 @@ struct Block {
     std::copy_n(weight + first, before, scale);
     size = first;
     for (int i = 0; i < before; ++i)
-      for (int k = 0; k < taps.count; ++k) {
-        const auto at = static_cast<size_t>(k);
-        if (taps.index[at] < 0) continue;
-        offset[size] = base[i] + taps.index[at] * step;
-        weight[size++] = scale[i] * taps.weight[at];
+      for (int k = 0; k < count; ++k) {
+        if (taps.index[k] < 0) continue;
+        offset[size] = base[i] + taps.index[k] * step;
+        weight[size++] = scale[i] * taps.weight[k];
       }
   }
 
@@ -52,6 +51,7 @@ class BoundGridSample : public BoundKernel {
  public:
   BoundGridSample(const GridSample& attrs, const Shape& image, const Shape& out)
       : samplers_(make_samplers(attrs, image)),
+        taps_(sample_taps(sample_mode(attrs))),
         batches_(image[0]),
         channels_(image[1]),
         area_(image.elements(2, image.rank())),
@@ -83,7 +83,7 @@ class BoundGridSample : public BoundKernel {
     for (int place = 0; place < count; ++place, grid += axes) {
       for (size_t axis = 0; axis < axes; ++axis)
         taps[axis] = samplers_[axis].at(grid[axes - 1 - axis]);
-      block.add(taps, steps_.data(), axes, place);
+      block.add(taps, taps_, steps_.data(), axes, place);
     }
     for (int64_t channel = batch * channels_; channel < (batch + 1) * channels_; ++channel) {
       const float* plane = static_cast<const float*>(arguments.in[0]) + channel * area_;
@@ -97,6 +97,7 @@ class BoundGridSample : public BoundKernel {
   }
 
   std::vector<AxisSampler> samplers_;
+  int taps_;
   std::vector<int64_t> steps_;
   int64_t batches_, channels_, area_, places_, block_;
 };

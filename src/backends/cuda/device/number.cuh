@@ -5,6 +5,10 @@
 // bits everywhere: rounding is to nearest, ties to even; what is too large becomes infinity, or the
 // largest number in formats without infinity.
 
+/// Stands before functions of texts that the CPU shares (ops/*/*.cuh), as base/shared_text.h has it
+/// for the CPU.
+#define DAIS_SHARED __device__ __forceinline__
+
 using int8 = signed char;
 using uint8 = unsigned char;
 using int16 = short;
