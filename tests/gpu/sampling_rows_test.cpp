@@ -1,6 +1,8 @@
 // Rows that read an image at places of real coordinates: the same elements as the CPU's, with the
 // same weights.
 #include "ops/grid_sample/grid_sample.h"
+#include "ops/max_roi_pool/max_roi_pool.h"
+#include "ops/roi_align/roi_align.h"
 #include "watched_row.h"
 
 namespace dais {
@@ -49,6 +51,52 @@ TEST(SamplingRows, GridSampleWithHalves) {
 TEST(SamplingRows, GridSampleWritesWholeRuns) {
   watch_row(GridSample{}, {sample<float>({1, 4, 16, 16}), places({1, 16, 32, 2})})
       .expect_coalesced_writes();
+}
+
+/// Boxes inside the image, beyond it, of no size and upside down.
+Tensor boxes() {
+  return Tensor::of<float>(Shape{6, 4}, {0, 0, 12, 9, 3.5F, 1.25F, 9.75F, 20, -4, -4, 2, 2,
+                                         5, 5, 5,  5, 40,   40,    60,    70, 9,  9,  2, 3});
+}
+Tensor owners() { return Tensor::ints(std::vector<int64_t>{0, 1, -1, 0, 1, 1}); }
+
+TEST(SamplingRows, RoiAlignInEveryMode) {
+  const Tensor image = sample<float>({2, 6, 14, 11});
+  // 30 samples along each axis are more for a bin than shared memory keeps.
+  for (const int64_t ratio : {0, 2, 30})
+    for (const char* mode : {"avg", "max"})
+      for (const char* coordinates : {"half_pixel", "output_half_pixel"}) {
+        RoiAlign attrs;
+        attrs.mode = mode;
+        attrs.coordinate_transformation_mode = coordinates;
+        attrs.sampling_ratio = ratio;
+        attrs.output_height = 3;
+        attrs.output_width = 4;
+        attrs.spatial_scale = 0.8F;
+        watch_row(attrs, {image, boxes(), owners()}, {.tolerance = kRounding});
+      }
+}
+
+TEST(SamplingRows, RoiAlignOfManyBins) {
+  RoiAlign attrs;
+  attrs.output_height = attrs.output_width = 14;
+  attrs.sampling_ratio = 2;
+  const Tensor image = sample<float>({2, 5, 14, 11});
+  watch_row(attrs, {image, boxes(), owners()}, {.tolerance = kRounding});
+  watch_row(attrs, {narrowed(image, DType::f16), narrowed(boxes(), DType::f16), owners()},
+            {.tolerance = {1e-3, 1e-3}});
+}
+
+TEST(SamplingRows, MaxRoiPool) {
+  const Tensor rois =
+      Tensor::of<float>(Shape{5, 5}, {0, 0, 0, 12, 9, 1, 3.5F, 1.25F, 9.75F, 20, -1, -4, -4,
+                                      2, 2, 0, 5,  5, 5, 5,    1,     40,    40, 60, 70});
+  const Tensor image = sample<float>({2, 3, 14, 11});
+  for (const float scale : {1.0F, 0.75F}) {
+    const MaxRoiPool attrs{.pooled_shape = {3, 4}, .spatial_scale = scale};
+    watch_row(attrs, {image, rois}, {.tolerance = {0, 0}}).expect_coalesced_writes();
+    watch_row(attrs, {narrowed(image, DType::f16), rois}, {.tolerance = {0, 0}});
+  }
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ class GraphRecording : public Recording {
 const char* problem_text(int problem) {
   switch (static_cast<Problem>(problem)) {
     case Problem::index_outside: return "an index lies outside its axis";
+    case Problem::box_too_large: return "a box is too large to be sampled";
+    case Problem::box_not_finite: return "a box is not finite";
     default: return "a kernel reported an unknown problem";
   }
 }

@@ -14,7 +14,7 @@ struct FaultRecord {
   int64_t index = 0;
 };
 /// What kernels may report, by number: FaultRecord::problem.
-enum class Problem : int { none = 0, index_outside = 1 };
+enum class Problem : int { none = 0, index_outside = 1, box_too_large = 2, box_not_finite = 3 };
 
 /// A session's stream with what it needs beside it.
 class CudaQueue : public Queue {

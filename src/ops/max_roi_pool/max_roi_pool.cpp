@@ -7,6 +7,7 @@
 #include "ir/call.h"
 #include "ir/inference.h"
 #include "ops/gather/indices.h"
+#include "ops/max_roi_pool/bin_span.cuh"
 #include "ops/wide.h"
 
 namespace dais {
@@ -23,21 +24,10 @@ void infer(Inference& c) {
   c.set(0, c.dtype(0), {rois[0], in[1], pooled[0], pooled[1]});
 }
 
-/// Rows or columns [first, last) of each bin of one side of a box.
-std::vector<std::pair<int64_t, int64_t>> bins(double from, double to, double scale, int64_t count,
-                                              int64_t size) {
-  // Beyond any plane every bin is empty, whatever the distance.
-  auto pixel = [&](double at) { return std::clamp(std::round(at * scale), -1e9, 1e9); };
-  const double start = pixel(from), extent = std::max(pixel(to) - start + 1, 1.0);
-  const double bin = extent / static_cast<double>(count);
-  std::vector<std::pair<int64_t, int64_t>> out;
-  for (int64_t i = 0; i < count; ++i) {
-    const double low = std::floor(static_cast<double>(i) * bin) + start;
-    const double high = std::ceil(static_cast<double>(i + 1) * bin) + start;
-    const double limit = static_cast<double>(size);
-    out.emplace_back(static_cast<int64_t>(std::clamp(low, 0.0, limit)),
-                     static_cast<int64_t>(std::clamp(high, 0.0, limit)));
-  }
+/// All bins of one side of a box.
+std::vector<BinSpan> bins(double from, double to, double scale, int64_t count, int64_t size) {
+  std::vector<BinSpan> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(bin_span(from, to, scale, count, size, i));
   return out;
 }
 

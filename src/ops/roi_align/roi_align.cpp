@@ -8,7 +8,7 @@
 #include "ir/onnx_import.h"
 #include "ops/dims.h"
 #include "ops/gather/indices.h"
-#include "ops/roi_align/box_grid.h"
+#include "ops/roi_align/box_rules.h"
 #include "ops/wide.h"
 
 namespace dais {
@@ -37,14 +37,14 @@ struct BoxSamples {
 
 BoxSamples sample_box(const Call& c, const double* corners, int64_t height, int64_t width) {
   const auto& attrs = c.attrs<RoiAlign>();
-  const auto box = BoxGrid::of(attrs, corners);
-  if (!box) c.fail("a box is too large to be sampled");
+  const BoxGrid box = BoxGrid::of(box_rules(attrs), corners);
+  if (!box.fits) c.fail("a box is too large to be sampled");
   BoxSamples out;
-  out.per_bin = box->rows * box->columns;
+  out.per_bin = box.rows * box.columns;
   for (int64_t i = 0; i < attrs.output_height; ++i)
     for (int64_t j = 0; j < attrs.output_width; ++j)
       for (int64_t k = 0; k < out.per_bin; ++k)
-        out.samples.push_back(box->sample(i, j, k, height, width));
+        out.samples.push_back(box.sample(i, j, k, height, width));
   return out;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/threads.h"
-#include "ops/roi_align/box_grid.h"
+#include "ops/roi_align/box_rules.h"
 #include "runtime/kernel.h"
 
 namespace dais {
@@ -19,7 +19,7 @@ struct Taps {
 class BoundRoiAlign : public BoundKernel {
  public:
   BoundRoiAlign(const RoiAlign& attrs, const Shape& image, int64_t boxes, bool wide_indices)
-      : attrs_(attrs),
+      : rules_(box_rules(attrs)),
         batches_(image[0]),
         channels_(image[1]),
         height_(image[2]),
@@ -33,9 +33,9 @@ class BoundRoiAlign : public BoundKernel {
       const int64_t batch = batch_of(arguments, n);
       if (batch < 0 || batch >= batches_)
         return {"a box belongs to a batch that is not there", batch};
-      if (!grid_of(arguments, n)) return {"a box is too large to be sampled", n};
+      if (!grid_of(arguments, n).fits) return {"a box is too large to be sampled", n};
     }
-    const int64_t rows = attrs_.output_height;
+    const int64_t rows = rules_.bin_rows;
     parallel_for(boxes_ * rows, 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) run_bins(arguments, i / rows, i % rows);
     });
@@ -49,28 +49,26 @@ class BoundRoiAlign : public BoundKernel {
     return batch < 0 ? batch + batches_ : batch;
   }
 
-  std::optional<BoxGrid> grid_of(const Arguments& arguments, int64_t n) const {
-    const float* from = static_cast<const float*>(arguments.in[1]) + n * 4;
-    const double corners[] = {from[0], from[1], from[2], from[3]};
-    return BoxGrid::of(attrs_, corners);
+  BoxGrid grid_of(const Arguments& arguments, int64_t n) const {
+    return BoxGrid::of(rules_, static_cast<const float*>(arguments.in[1]) + n * 4);
   }
 
   /// One row of a box's bins.
   void run_bins(const Arguments& arguments, int64_t n, int64_t row) const {
-    const BoxGrid box = *grid_of(arguments, n);
-    const int64_t bins = attrs_.output_height * attrs_.output_width, area = height_ * width_;
+    const BoxGrid box = grid_of(arguments, n);
+    const int64_t bins = rules_.bin_rows * rules_.bin_columns, area = height_ * width_;
     const float* image =
         static_cast<const float*>(arguments.in[0]) + batch_of(arguments, n) * channels_ * area;
     float* out =
-        static_cast<float*>(arguments.out[0]) + n * channels_ * bins + row * attrs_.output_width;
-    for (int64_t column = 0; column < attrs_.output_width; ++column)
+        static_cast<float*>(arguments.out[0]) + n * channels_ * bins + row * rules_.bin_columns;
+    for (int64_t column = 0; column < rules_.bin_columns; ++column)
       run_bin(box, row, column, image, out + column);
   }
 
   void run_bin(const BoxGrid& box, int64_t row, int64_t column, const float* image,
                float* out) const {
     const int64_t samples = box.rows * box.columns, area = height_ * width_;
-    const int64_t bins = attrs_.output_height * attrs_.output_width;
+    const int64_t bins = rules_.bin_rows * rules_.bin_columns;
     for (int64_t channel = 0; channel < channels_; ++channel) out[channel * bins] = 0;
     const float scale = average_ && samples > 0 ? 1.0F / static_cast<float>(samples) : 1.0F;
     for (int64_t first = 0; first < samples; first += kBlock) {
@@ -106,7 +104,7 @@ class BoundRoiAlign : public BoundKernel {
     return top;
   }
 
-  const RoiAlign& attrs_;
+  BoxRules rules_;
   int64_t batches_, channels_, height_, width_, boxes_;
   bool wide_indices_, average_;
 };
