@@ -11,6 +11,13 @@ class Fft {
  public:
   Fft(size_t length, bool inverse);
   size_t length() const { return length_; }
+  /// What run() works with, for kernels of devices: the power of two that it transforms, its roots
+  /// of unity (the first half of a turn), and for other lengths the chirp and the spectrum of its
+  /// conjugate, empty for powers of two.
+  size_t padded() const { return padded_; }
+  const std::vector<std::complex<double>>& roots() const { return roots_; }
+  const std::vector<std::complex<double>>& chirp() const { return chirp_; }
+  const std::vector<std::complex<double>>& spectrum() const { return spectrum_; }
   /// In place; `values` has `length` entries.
   void run(std::complex<double>* values) const;
 
