@@ -27,6 +27,8 @@ using ListMoves = Moves (*)(const Node& node, Shapes in, Shapes out);
 Moves concat_moves(const Node& node, Shapes in, Shapes out);
 Moves depth_to_space_moves(const Node& node, Shapes in, Shapes out);
 Moves expand_moves(const Node& node, Shapes in, Shapes out);
+/// All elements in their order: what another shape or element type of the same size needs.
+Moves same_moves(const Node& node, Shapes in, Shapes out);
 Moves slice_moves(const Node& node, Shapes in, Shapes out);
 Moves space_to_depth_moves(const Node& node, Shapes in, Shapes out);
 Moves split_moves(const Node& node, Shapes in, Shapes out);
