@@ -4,6 +4,7 @@
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_parts_cuda.h"
 #include "ops/attention/grouped_cuda.h"
+#include "ops/attention/linear_cuda.h"
 #include "ops/strided.h"
 
 namespace dais {
@@ -217,6 +218,7 @@ void register_attention_cuda(Kernels& kernels) {
                .accepts = accepts,
                .prepare = prepare<false>});
   register_grouped_cuda(kernels);
+  register_linear_cuda(kernels);
 }
 }  // namespace ops
 }  // namespace dais

@@ -1,5 +1,6 @@
 // Convolutions, their gradients and transposed convolutions as products whose columns are computed,
 // never stored (product.cu).
+#include "ops/conv/causal_cuda.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/library_cuda.h"
 #include "ops/conv_transpose/conv_transpose.h"
@@ -242,6 +243,7 @@ void register_conv_cuda(Kernels& kernels) {
                .accepts = accepts_byte_conv<QLinearConv>,
                .prepare = prepare_byte_conv});
   add_row<ConvBackwardWeights>(kernels, "conv_weights/cuda", ConvBackwardWeights::op);
+  register_causal_cuda(kernels);
 }
 
 }  // namespace ops
