@@ -17,13 +17,9 @@ struct LinearSizes {
   float scale;
 };
 
-/// The value of a gate for row d of a head: one for all, for a head or for each row.
-__device__ __forceinline__ float gate(const ELEMENT* values, Size width, Size token, Size head,
-                                      Size d, const LinearSizes& s) {
-  const Size column = width == 1            ? 0
-                      : width == s.kv_heads ? head
-                                            : head * (width / s.kv_heads) + d;
-  return to_float(values[token * width + column]);
+/// Where a gate's values for a head lie: one for all, one for each head, or one for each row.
+__device__ __forceinline__ Size gate_of(Size width, Size token, Size head, const LinearSizes& s) {
+  return token * width + (width == 1 ? 0 : width == s.kv_heads ? head : head * s.dk);
 }
 
 /// The sum over the warps of what each lane has; every warp gets it.
@@ -39,7 +35,7 @@ __device__ __forceinline__ float over_warps(float (*parts)[32], float own) {
 
 /// Grid (columns / 32, examples times heads), blocks of 32 times 8. past, decay, beta, erase and
 /// present may be null.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 1)
     linear_attention(const ELEMENT* __restrict__ q, const ELEMENT* __restrict__ k,
                      const ELEMENT* __restrict__ v, const STATE* __restrict__ past,
                      const ELEMENT* __restrict__ decay, const ELEMENT* __restrict__ beta,
@@ -49,25 +45,27 @@ extern "C" __global__ void __launch_bounds__(256)
   const Size head = blockIdx.y % s.kv_heads, example = blockIdx.y / s.kv_heads;
   const Size column = blockIdx.x * 32 + threadIdx.x, first = threadIdx.y * ROWS;
   const Size group = s.q_heads / s.kv_heads, held = blockIdx.y * s.dk * s.dv + column;
-  const bool inside = column < s.dv;
+  const bool inside = column < s.dv, by_row = s.decay_width > s.kv_heads;
   float state[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; ++r)
     state[r] = past && inside && first + r < s.dk ? to_float(past[held + (first + r) * s.dv]) : 0.0f;
   for (Size t = 0; t < s.length; ++t) {
     const Size token = example * s.length + t;
+    const Size fading = gate_of(s.decay_width, token, head, s) + (by_row ? first : 0);
     const Size key = (token * s.kv_heads + head) * s.dk + first;
     float recalled = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
       if (first + r >= s.dk) continue;
-      if (decay) state[r] *= expf(gate(decay, s.decay_width, token, head, first + r, s));
+      if (decay) state[r] *= expf(to_float(decay[fading + (by_row ? r : 0)]));
       const float strength = erase ? to_float(erase[key + r]) : 1.0f;
       recalled += to_float(k[key + r]) * strength * state[r];
     }
     float value = inside ? to_float(v[(token * s.kv_heads + head) * s.dv + column]) : 0.0f;
     if (beta)
-      value = gate(beta, s.beta_width, token, head, 0, s) * (value - over_warps(parts, recalled));
+      value = to_float(beta[gate_of(s.beta_width, token, head, s)]) *
+              (value - over_warps(parts, recalled));
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
       if (first + r < s.dk) state[r] += to_float(k[key + r]) * value;
