@@ -5,6 +5,7 @@
 #include "ir/float_formats.h"
 #include "ops/attention/attention.h"
 #include "ops/gather/gather.h"
+#include "ops/lrn/lrn.h"
 #include "ops/norm/norm.h"
 #include "ops/optimizer/optimizer.h"
 #include "ops/pool/pool.h"
@@ -12,7 +13,6 @@
 #include "ops/random/random.h"
 #include "ops/reduce/reduce.h"
 #include "ops/resize/resize.h"
-#include "ops/scatter/scatter.h"
 #include "ops/softmax/softmax.h"
 #include "ops/topk/topk.h"
 #include "ops/transpose/transpose.h"
@@ -252,13 +252,14 @@ TEST(FamilyRows, IndicesOutsideAreReported) {
   EXPECT_EQ(fault->step, 5);
 }
 
-TEST(FamilyRows, ScatterLetsTheLastOfRepeatedIndicesWin) {
-  const Tensor at = Tensor::of<int64_t>({2, 3}, {1, 1, 1, 0, 4, -1});
-  watch_row(ScatterElements{.axis = 1}, {floats({2, 5}), at, floats({2, 3}, 2)});
-  watch_row(ScatterND{},
-            {floats({4, 3, 2}), Tensor::of<int64_t>({3, 1}, {2, -1, 2}), floats({3, 3, 2}, 2)});
-  watch_row(ScatterND{},
-            {halves({4, 3}), Tensor::of<int64_t>({2, 2}, {2, 1, 2, 1}), halves({2}, 2)});
+TEST(FamilyRows, NeighboursInOtherChannels) {
+  for (const bool last : {false, true})
+    for (const int64_t size : {1, 4, 5, 40}) {
+      const LRN attrs{
+          .alpha = 0.02F, .beta = 0.6F, .bias = 1.5F, .size = size, .channels_last = last};
+      watch_row(attrs, {floats({2, 6, 5, 32})}).expect_coalesced_writes();
+      watch_row(attrs, {halves({2, 6, 5})}, {.tolerance = kHalf});
+    }
 }
 
 TEST(FamilyRows, Pools) {
@@ -277,6 +278,12 @@ TEST(FamilyRows, Pools) {
             {floats({1, 2, 8, 7})});
   watch_row(AveragePool{.auto_pad = "SAME_UPPER", .kernel_shape = {2, 2, 2}},
             {floats({1, 2, 3, 4, 5})});
+  for (const int64_t p : {1, 2, 3}) {
+    watch_row(LpPool{.kernel_shape = {3, 2}, .pads = {1, 0, 1, 1}, .strides = {2, 1}, .p = p},
+              {floats({2, 3, 7, 9})});
+    watch_row(LpPool{.kernel_shape = {3}, .p = p, .channels_last = true}, {halves({2, 9, 3})},
+              {.tolerance = kHalf});
+  }
 }
 
 TEST(FamilyRows, TopKKeepsTheOrderOfEquals) {

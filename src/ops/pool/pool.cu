@@ -114,6 +114,23 @@ extern "C" __global__ void __launch_bounds__(256)
   });
 }
 
+/// The p-norm of each window.
+extern "C" __global__ void __launch_bounds__(256)
+    lp_pool(const ELEMENT* __restrict__ x, ELEMENT* __restrict__ y, int norm, Pooling p) {
+  const Size step = CHANNELS_LAST ? p.channels : 1;
+  const auto power = static_cast<float>(norm);
+  each_element(outputs(p), [&](Size i) {
+    const Output o = output_of(i, p);
+    float total = 0;
+    each_tap(o, p, [&](Size at) {
+      const float value = fabsf(to_float(x[o.first + at * step]));
+      total += norm == 1 ? value : norm == 2 ? value * value : powf(value, power);
+    });
+    const float root = norm == 1 ? total : norm == 2 ? sqrtf(total) : powf(total, 1.0f / power);
+    y[i] = from_float<ELEMENT>(root);
+  });
+}
+
 /// Where an element of x lies: the window positions that may see it are all tried, so that each
 /// thread sums alone and in order.
 struct Input {

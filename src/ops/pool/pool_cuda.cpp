@@ -5,7 +5,7 @@
 namespace dais {
 namespace {
 
-enum : size_t { kMax, kAverage, kMaxBackward, kAverageBackward };
+enum : size_t { kMax, kAverage, kLp, kMaxBackward, kAverageBackward };
 constexpr size_t kSpatial = 3;
 
 /// As in pool.cu.
@@ -62,6 +62,14 @@ void run_average(const cuda::RowCall& call) noexcept {
               pooling_of(attrs, call.sizes.in[0], y));
 }
 
+void run_lp(const cuda::RowCall& call) noexcept {
+  const Shape& y = call.sizes.out[0];
+  const auto& attrs = *call.node.as<LpPool>();
+  if (y.elements() == 0) return;
+  call.launch(kLp, cuda::grid_of(y.elements()), call.in(0), call.out(0), static_cast<int>(attrs.p),
+              pooling_of(attrs, call.sizes.in[0], y));
+}
+
 void run_max_backward(const cuda::RowCall& call) noexcept {
   const Shape &x = call.sizes.in[1], &y = call.sizes.in[2];
   if (x.elements() == 0) return;
@@ -92,6 +100,8 @@ Verdict accepts(const KernelQuery& query) {
   if (attrs.kernel_shape.size() > kSpatial) return no("more than three spatial axes");
   if constexpr (std::is_same_v<S, MaxPool>)
     if (attrs.storage_order != 0) return no("indices in column-major order");
+  if constexpr (std::is_same_v<S, LpPool>)
+    if (const int64_t p = attrs.p; p < 1 || p > INT32_MAX) return no("a norm that is none");
   return element_name<S>(query.in_dtype(0)) && query.in(0).ranked() ? yes()
                                                                     : cuda::accepts_floats(query);
 }
@@ -100,6 +110,7 @@ template <typename S>
 auto run_of() {
   if constexpr (std::is_same_v<S, MaxPool>) return run_max;
   if constexpr (std::is_same_v<S, AveragePool>) return run_average;
+  if constexpr (std::is_same_v<S, LpPool>) return run_lp;
   if constexpr (std::is_same_v<S, MaxPoolBackward>) return run_max_backward;
   if constexpr (std::is_same_v<S, AveragePoolBackward>) return run_average_backward;
 }
@@ -111,7 +122,8 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
       {.text = "pool.cu",
        .options = {std::string("-DELEMENT=") + element_name<S>(query.in_dtype(0)),
                    query.attrs<S>().channels_last ? "-DCHANNELS_LAST=1" : "-DCHANNELS_LAST=0"},
-       .kernels = {"max_pool", "average_pool", "max_pool_backward", "average_pool_backward"},
+       .kernels = {"max_pool", "average_pool", "lp_pool", "max_pool_backward",
+                   "average_pool_backward"},
        .run = run_of<S>()});
 }
 
@@ -127,6 +139,10 @@ void register_pool_cuda(Kernels& kernels) {
                .op = &AveragePool::op,
                .accepts = accepts<AveragePool>,
                .prepare = prepare<AveragePool>});
+  kernels.add({.name = "lp_pool/cuda",
+               .op = &LpPool::op,
+               .accepts = accepts<LpPool>,
+               .prepare = prepare<LpPool>});
   kernels.add({.name = "max_pool_backward/cuda",
                .op = &MaxPoolBackward::op,
                .accepts = accepts<MaxPoolBackward>,

@@ -4,9 +4,16 @@
 // updates name one element, by its atomics. y holds data before; disown makes
 // every owner -1, nobody.
 //
+// With a reduction (COMBINE, in the type WIDE) each element of y looks for the updates that name it and
+// takes them in their order, so that a result has the same bits each time. Bound by that search.
+//
 // Compiled with: -DWORD=uint32 -DINDEX=int64
 // Compiled with: -DWORD=uint16 -DINDEX=int32
+// Compiled with: -DWORD=uint32 -DINDEX=int64 -DELEMENT=float -DWIDE=float -DCOMBINE=s_add
+// Compiled with: -DWORD=uint16 -DINDEX=int32 -DELEMENT=f16 -DWIDE=float -DCOMBINE=s_max
+// Compiled with: -DWORD=uint2 -DINDEX=int64 -DELEMENT=int64 -DWIDE=int64 -DCOMBINE=s_mul
 #include "fault.cuh"
+#include "scalar.cuh"
 
 /// indices [outer, count, inner] into y [outer, size, inner]; a thread for each.
 extern "C" __global__ void __launch_bounds__(256)
@@ -33,19 +40,26 @@ struct Tuple {
   int length;
 };
 
+/// The slice that tuple i names; -1 when it lies outside, which is reported.
+__device__ __forceinline__ int64 slice_of(const INDEX* indices, Size i, const Tuple& tuple,
+                                          FaultRecord* fault, int step) {
+  int64 slice = 0;
+#pragma unroll
+  for (int axis = 0; axis < kMostAxes; ++axis) {
+    if (axis >= tuple.length || slice < 0) break;
+    const int64 at =
+        checked_index(indices[i * tuple.length + axis], tuple.sizes[axis], fault, step);
+    slice = at < 0 ? -1 : slice * tuple.sizes[axis] + at;
+  }
+  return slice;
+}
+
 /// indices [count, tuple.length]: each names one of the slices of y.
 extern "C" __global__ void __launch_bounds__(256)
     claim_slices(const INDEX* __restrict__ indices, int64* __restrict__ owners, Size count,
                  Tuple tuple, FaultRecord* fault, int step) {
   each_element(count, [&](Size i) {
-    int64 slice = 0;
-#pragma unroll
-    for (int axis = 0; axis < kMostAxes; ++axis) {
-      if (axis >= tuple.length || slice < 0) break;
-      const int64 at =
-          checked_index(indices[i * tuple.length + axis], tuple.sizes[axis], fault, step);
-      slice = at < 0 ? -1 : slice * tuple.sizes[axis] + at;
-    }
+    const int64 slice = slice_of(indices, i, tuple, fault, step);
     if (slice >= 0) atomicMax(owners + slice, i);
   });
 }
@@ -62,3 +76,43 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256) disown(int64* __restrict__ owners, Size count) {
   each_element(count, [&](Size i) { owners[i] = -1; });
 }
+
+#ifdef COMBINE
+/// data and y [outer, size, inner], indices and updates [outer, count, inner].
+extern "C" __global__ void __launch_bounds__(256)
+    reduce_elements(const ELEMENT* __restrict__ data, const INDEX* __restrict__ indices,
+                    const ELEMENT* __restrict__ updates, ELEMENT* __restrict__ y, Size outer,
+                    Size size, Size count, Size inner, FaultRecord* fault, int step) {
+  each_element(outer * size * inner, [&](Size i) {
+    const Size own = i / inner % size, first = i / inner / size * count * inner + i % inner;
+    WIDE value = widen<WIDE>(data[i]);
+    for (Size k = 0; k < count; ++k) {
+      const Size update = first + k * inner;
+      if (checked_index(indices[update], size, fault, step) == own)
+        value = COMBINE(value, widen<WIDE>(updates[update]));
+    }
+    y[i] = narrow<ELEMENT>(value);
+  });
+}
+
+/// Notes which slice each tuple names.
+extern "C" __global__ void __launch_bounds__(256)
+    name_slices(const INDEX* __restrict__ indices, int64* __restrict__ named, Size count,
+                Tuple tuple, FaultRecord* fault, int step) {
+  each_element(count, [&](Size i) { named[i] = slice_of(indices, i, tuple, fault, step); });
+}
+
+/// data and y [slices, inner], updates [count, inner].
+extern "C" __global__ void __launch_bounds__(256)
+    reduce_slices(const ELEMENT* __restrict__ data, const int64* __restrict__ named,
+                  const ELEMENT* __restrict__ updates, ELEMENT* __restrict__ y, Size slices,
+                  Size count, Size inner) {
+  each_element(slices * inner, [&](Size i) {
+    const Size own = i / inner;
+    WIDE value = widen<WIDE>(data[i]);
+    for (Size k = 0; k < count; ++k)
+      if (named[k] == own) value = COMBINE(value, widen<WIDE>(updates[k * inner + i % inner]));
+    y[i] = narrow<ELEMENT>(value);
+  });
+}
+#endif

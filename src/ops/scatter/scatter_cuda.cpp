@@ -6,7 +6,11 @@ namespace dais {
 namespace {
 
 enum : size_t { kClaimElements, kScatterElements, kClaimSlices, kScatterSlices, kDisown };
+enum : size_t { kReduceElements, kNameSlices, kReduceSlices };
 constexpr size_t kMostAxes = 8;
+/// With a reduction every element of the result looks at every index of its line; beyond so many
+/// looks the CPU is as fast.
+constexpr int64_t kMostLooks = int64_t{1} << 32;
 
 /// As in scatter.cu.
 struct Tuple {
@@ -53,6 +57,14 @@ bool takes_elements(const Node& node, const Sizes& sizes) {
   return true;
 }
 
+Tuple tuple_of(const Sizes& sizes) {
+  Tuple tuple;
+  tuple.length = static_cast<int>(sizes.in[1].back());
+  for (int axis = 0; axis < tuple.length; ++axis)
+    tuple.sizes[axis] = cuda::size32(sizes.in[0][static_cast<size_t>(axis)]);
+  return tuple;
+}
+
 int64_t slices_of(const Sizes& sizes) {
   return sizes.in[0].elements(0, static_cast<size_t>(sizes.in[1].back()));
 }
@@ -63,10 +75,7 @@ void run_slices(const cuda::RowCall& call) noexcept {
   const int64_t slices = slices_of(call.sizes), inner = data.elements() / slices;
   begin(call, slices);
   const void* owners = call.arguments.scratch;
-  Tuple tuple;
-  tuple.length = static_cast<int>(indices.back());
-  for (int axis = 0; axis < tuple.length; ++axis)
-    tuple.sizes[axis] = cuda::size32(data[static_cast<size_t>(axis)]);
+  const Tuple tuple = tuple_of(call.sizes);
   const int64_t count = indices.elements(0, indices.rank() - 1);
   if (count == 0) return;
   call.launch(kClaimSlices, cuda::grid_of(count), call.in(1), owners, cuda::size32(count), tuple,
@@ -83,27 +92,105 @@ bool takes_slices(const Node&, const Sizes& sizes) {
   return sizes.in[1].rank() > 0 && sizes.in[1].back() <= static_cast<int64_t>(kMostAxes);
 }
 
-template <typename S>
-Verdict accepts(const KernelQuery& query) {
-  if (query.attrs<S>().reduction != "none") return no("a reduction");
+void reduce_elements(const cuda::RowCall& call) noexcept {
+  const Shape &data = call.sizes.in[0], &indices = call.sizes.in[1];
+  const size_t axis = normalize_axis(call.node.as<ScatterElements>()->axis, data.rank());
+  const AxisSplit split = split_axis(data, axis);
+  if (data.elements() > 0)
+    call.launch(kReduceElements, cuda::grid_of(data.elements()), call.in(0), call.in(1), call.in(2),
+                call.out(0), cuda::size32(split.outer), cuda::size32(split.size),
+                cuda::size32(indices[axis]), cuda::size32(split.inner), call.queue().faults(),
+                call.queue().step());
+}
+
+int64_t tuples_of(const Sizes& sizes) { return sizes.in[1].elements(0, sizes.in[1].rank() - 1); }
+
+void reduce_slices(const cuda::RowCall& call) noexcept {
+  const Shape& data = call.sizes.in[0];
+  if (data.elements() == 0) return;
+  const int64_t count = tuples_of(call.sizes), slices = slices_of(call.sizes);
+  void* named = call.arguments.scratch;
+  if (count > 0)
+    call.launch(kNameSlices, cuda::grid_of(count), call.in(1), named, cuda::size32(count),
+                tuple_of(call.sizes), call.queue().faults(), call.queue().step());
+  call.launch(kReduceSlices, cuda::grid_of(data.elements()), call.in(0),
+              static_cast<const void*>(named), call.in(2), call.out(0), cuda::size32(slices),
+              cuda::size32(count), cuda::size32(data.elements() / slices));
+}
+
+size_t named_bytes(const Node&, const Sizes& sizes) {
+  return static_cast<size_t>(tuples_of(sizes)) * sizeof(int64_t);
+}
+
+bool reduces_elements(const Node& node, const Sizes& sizes) {
+  if (!takes_elements(node, sizes)) return false;
+  const Shape& data = sizes.in[0];
+  const size_t axis = normalize_axis(node.as<ScatterElements>()->axis, data.rank());
+  return data.elements() * sizes.in[1][axis] <= kMostLooks;
+}
+
+bool reduces_slices(const Node& node, const Sizes& sizes) {
+  return takes_slices(node, sizes) && sizes.in[0].elements() * tuples_of(sizes) <= kMostLooks;
+}
+
+/// In which type of scalar.cuh elements are combined; null: they are not.
+const char* wide_name(DType dtype) {
+  if (dtype == DType::i64 || dtype == DType::i32) return "int64";
+  return cuda::float_name(dtype) ? "float" : nullptr;
+}
+
+Verdict accepts_indices(const KernelQuery& query) {
   if (query.in_dtype(0) == DType::string) return no("strings");
   if (query.in_dtype(1) != DType::i64 && query.in_dtype(1) != DType::i32)
     return no("indices of type " + std::string(dtype_name(query.in_dtype(1))));
   return query.in(0).ranked() && query.in(1).ranked() ? yes() : no("a rank is unknown");
 }
 
+template <typename S>
+Verdict accepts(const KernelQuery& query) {
+  return query.attrs<S>().reduction == "none" ? accepts_indices(query) : no("a reduction");
+}
+
+template <typename S>
+Verdict accepts_reduction(const KernelQuery& query) {
+  if (query.attrs<S>().reduction == "none") return no("no reduction");
+  if (!wide_name(query.in_dtype(0)))
+    return no("a reduction of element type " + std::string(dtype_name(query.in_dtype(0))));
+  return accepts_indices(query);
+}
+
+std::vector<std::string> options_of(const KernelQuery& query) {
+  return {cuda::word_option(dtype_size(query.in_dtype(0))),
+          query.in_dtype(1) == DType::i64 ? "-DINDEX=int64" : "-DINDEX=int32"};
+}
+
 template <auto run, auto scratch, auto takes>
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
-  const bool wide = query.in_dtype(1) == DType::i64;
-  return cuda::make_text_kernel(
-      query, {.text = "scatter.cu",
-              .options = {cuda::word_option(dtype_size(query.in_dtype(0))),
-                          wide ? "-DINDEX=int64" : "-DINDEX=int32"},
-              .kernels = {"claim_elements", "scatter_elements", "claim_slices", "scatter_slices",
-                          "disown"},
-              .run = run,
-              .scratch_bytes = scratch,
-              .takes = takes});
+  return cuda::make_text_kernel(query, {.text = "scatter.cu",
+                                        .options = options_of(query),
+                                        .kernels = {"claim_elements", "scatter_elements",
+                                                    "claim_slices", "scatter_slices", "disown"},
+                                        .run = run,
+                                        .scratch_bytes = scratch,
+                                        .takes = takes});
+}
+
+template <typename S, auto run, auto scratch, auto takes>
+std::unique_ptr<Kernel> prepare_reduction(const KernelQuery& query) {
+  const DType dtype = query.in_dtype(0);
+  const char* whole = dtype == DType::i64 ? "int64" : "int32";
+  const char* name = cuda::float_name(dtype) ? cuda::float_name(dtype) : whole;
+  std::vector<std::string> options = options_of(query);
+  options.push_back(std::string("-DELEMENT=") + name);
+  options.push_back(std::string("-DWIDE=") + wide_name(dtype));
+  options.push_back("-DCOMBINE=s_" + query.attrs<S>().reduction);
+  return cuda::make_text_kernel(query,
+                                {.text = "scatter.cu",
+                                 .options = std::move(options),
+                                 .kernels = {"reduce_elements", "name_slices", "reduce_slices"},
+                                 .run = run,
+                                 .scratch_bytes = scratch,
+                                 .takes = takes});
 }
 
 }  // namespace
@@ -118,6 +205,16 @@ void register_scatter_cuda(Kernels& kernels) {
                .op = &ScatterND::op,
                .accepts = accepts<ScatterND>,
                .prepare = prepare<run_slices, owners_slices, takes_slices>});
+  kernels.add(
+      {.name = "scatter_elements/cuda reduction",
+       .op = &ScatterElements::op,
+       .accepts = accepts_reduction<ScatterElements>,
+       .prepare = prepare_reduction<ScatterElements, reduce_elements, nullptr, reduces_elements>});
+  kernels.add(
+      {.name = "scatter_nd/cuda reduction",
+       .op = &ScatterND::op,
+       .accepts = accepts_reduction<ScatterND>,
+       .prepare = prepare_reduction<ScatterND, reduce_slices, named_bytes, reduces_slices>});
 }
 }  // namespace ops
 }  // namespace dais
