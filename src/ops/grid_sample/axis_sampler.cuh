@@ -2,7 +2,7 @@
 
 // Where a coordinate of a grid lies along an axis of the image, for the CPU and for devices.
 #ifndef DAIS_SHARED
-#include <math.h>
+#include <cmath>
 
 #include "base/shared_text.h"
 #endif

@@ -3,7 +3,7 @@
 // Which pixels a bin of a box covers, for the CPU and for devices: in double, since corners are
 // rounded to pixels.
 #ifndef DAIS_SHARED
-#include <math.h>
+#include <cmath>
 
 #include "base/shared_text.h"
 #endif

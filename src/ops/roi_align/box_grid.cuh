@@ -3,7 +3,7 @@
 // Where the samples of a box lie, for the CPU and for devices: in double, since the size of a box
 // decides how many samples it takes.
 #ifndef DAIS_SHARED
-#include <math.h>
+#include <cmath>
 
 #include "base/shared_text.h"
 #endif
