@@ -252,6 +252,14 @@ TEST(FamilyRows, IndicesOutsideAreReported) {
   EXPECT_EQ(fault->step, 5);
 }
 
+TEST(FamilyRows, ScansAlongAnAxisThatTheDeviceKnows) {
+  for (const int64_t axis : {0, 1, -1}) {
+    const Tensor along = Tensor::scalar(axis);
+    watch_row(CumSum{.exclusive = true}, {floats({3, 5, 4}), along}, {.tolerance = {1e-5, 1e-5}});
+    watch_row(CumProd{.reverse = true}, {floats({3, 5, 4}), along}, {.tolerance = {1e-5, 1e-5}});
+  }
+}
+
 TEST(FamilyRows, NeighboursInOtherChannels) {
   for (const bool last : {false, true})
     for (const int64_t size : {1, 4, 5, 40}) {

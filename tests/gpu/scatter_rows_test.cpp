@@ -1,4 +1,6 @@
-// Scattering on the device: which update wins, or in which order repeated ones are combined.
+// Scattering on the device: which update wins, or in which order repeated ones are combined. And
+// gathering by tuples.
+#include "ops/gather/gather.h"
 #include "ops/scatter/scatter.h"
 #include "watched_row.h"
 
@@ -36,6 +38,24 @@ TEST(ScatterRows, CombineRepeatedIndicesInTheirOrder) {
               {sample<int32_t>({4, 3}, 9), Tensor::of<int64_t>({2, 2}, {2, 1, 2, 1}),
                sample<int32_t>({2}, 9, 2)});
   }
+}
+
+TEST(ScatterRows, CachesAreWrittenAtEachEntrysPlace) {
+  const Tensor starts = Tensor::of<int64_t>({2}, {4, 1});
+  for (const char* mode : {"linear", "circular"}) {
+    watch_row(TensorScatter{.mode = mode}, {floats({2, 3, 6, 4}), floats({2, 3, 2, 4}, 2), starts})
+        .expect_coalesced_writes();
+    watch_row(TensorScatter{.axis = 1, .mode = mode}, {halves({2, 6, 3}), halves({2, 2, 3}, 2)});
+  }
+  watch_row(TensorScatter{.mode = "circular"},
+            {floats({2, 6, 4}), floats({2, 6, 4}, 2), Tensor::of<int32_t>({2}, {5, 13})});
+}
+
+TEST(ScatterRows, GatherByTuples) {
+  const Tensor tuples = Tensor::of<int64_t>({2, 3, 2}, {0, 1, -1, 2, 1, 0, 1, 1, 0, 0, -2, -1});
+  watch_row(GatherND{}, {floats({2, 3, 8}), tuples}).expect_coalesced_writes();
+  watch_row(GatherND{}, {halves({2, 3}), tuples});
+  watch_row(GatherND{.batch_dims = 1}, {floats({2, 2, 3, 5}), tuples});
 }
 
 }  // namespace

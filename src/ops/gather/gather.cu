@@ -9,7 +9,7 @@
 // Compiled with: -DWORD=uint4 -DINDEX=int64
 // Compiled with: -DWORD=uint16 -DINDEX=int32 -DELEMENT=f16
 // Compiled with: -DWORD=uint32 -DINDEX=int64 -DELEMENT=float
-#include "fault.cuh"
+#include "tuple.cuh"
 
 /// data [outer, size, inner], indices [count] to y [outer, count, inner]: embedding when outer is 1.
 /// A thread for each word of y, so that a warp reads and writes runs of a slice.
@@ -31,6 +31,19 @@ extern "C" __global__ void __launch_bounds__(256)
   each_element(outer * count * inner, [&](Size i) {
     const int64 at = checked_index(indices[i], size, fault, step);
     if (at >= 0) y[i] = data[(i / inner / count * size + at) * inner + i % inner];
+  });
+}
+
+/// indices [count, tuple.length], of which each batch entry has `per_batch`: the slices of data
+/// [batches, slices, inner] that the tuples name. A thread for each word of y.
+extern "C" __global__ void __launch_bounds__(256)
+    gather_tuples(const WORD* __restrict__ data, const INDEX* __restrict__ indices,
+                  WORD* __restrict__ y, Size count, Size per_batch, Size slices, Size inner,
+                  Tuple tuple, FaultRecord* fault, int step) {
+  each_element(count * inner, [&](Size i) {
+    const Size own = i / inner;
+    const int64 slice = slice_of(indices, own, tuple, fault, step);
+    if (slice >= 0) y[i] = data[(own / per_batch * slices + slice) * inner + i % inner];
   });
 }
 

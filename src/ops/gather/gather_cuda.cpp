@@ -1,13 +1,13 @@
 #include <algorithm>
 
-#include "backends/cuda/row.h"
 #include "ops/gather/gather.h"
+#include "ops/gather/tuple_cuda.h"
 #include "ops/strided.h"
 
 namespace dais {
 namespace {
 
-enum : size_t { kSlices, kElements };
+enum : size_t { kSlices, kElements, kTuples };
 enum : size_t { kClear, kBackward };
 
 /// Slices are moved by words of up to 16 bytes, whose size the whole slice is a multiple of; known
@@ -63,6 +63,32 @@ bool takes_elements(const Node& node, const Sizes& sizes) {
   return true;
 }
 
+void run_tuples(const cuda::RowCall& call) noexcept {
+  const Shape &data = call.sizes.in[0], &indices = call.sizes.in[1];
+  const auto batch = static_cast<size_t>(call.node.as<GatherND>()->batch_dims);
+  const int64_t length = indices.back();
+  const size_t open = batch + static_cast<size_t>(length);
+  const int64_t count = indices.elements(0, indices.rank() - 1);
+  const int64_t inner = data.elements(open, data.rank());
+  if (count * inner == 0) return;
+  call.launch(kTuples, cuda::grid_of(count * inner), call.in(0), call.in(1), call.out(0),
+              cuda::size32(count), cuda::size32(indices.elements(batch, indices.rank() - 1)),
+              cuda::size32(data.elements(batch, open)), cuda::size32(inner),
+              tuple_of(data, batch, length), call.queue().faults(), call.queue().step());
+}
+
+/// What does not fit together is left to the CPU, which says so.
+bool takes_tuples(const Node& node, const Sizes& sizes) {
+  const Shape &data = sizes.in[0], &indices = sizes.in[1];
+  const auto batch = static_cast<size_t>(node.as<GatherND>()->batch_dims);
+  if (indices.rank() < batch + 1 || data.rank() < batch) return false;
+  const int64_t length = indices.back();
+  for (size_t i = 0; i < batch; ++i)
+    if (indices[i] != data[i]) return false;
+  return length >= 1 &&
+         length <= static_cast<int64_t>(std::min(kMostTupleAxes, data.rank() - batch));
+}
+
 Verdict accepts(const KernelQuery& query) {
   const DType dtype = query.in_dtype(0);
   if (dtype == DType::string) return no("strings");
@@ -78,7 +104,7 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query, size_t word,
   return cuda::make_text_kernel(
       query, {.text = "gather.cu",
               .options = {cuda::word_option(word), wide ? "-DINDEX=int64" : "-DINDEX=int32"},
-              .kernels = {"gather", "gather_elements"},
+              .kernels = {"gather", "gather_elements", "gather_tuples"},
               .run = run,
               .takes = takes});
 }
@@ -96,6 +122,10 @@ std::unique_ptr<Kernel> prepare_slices(const KernelQuery& query) {
 
 std::unique_ptr<Kernel> prepare_elements(const KernelQuery& query) {
   return prepare(query, dtype_size(query.in_dtype(0)), run_elements, takes_elements);
+}
+
+std::unique_ptr<Kernel> prepare_tuples(const KernelQuery& query) {
+  return prepare(query, dtype_size(query.in_dtype(0)), run_tuples, takes_tuples);
 }
 
 void run_backward(const cuda::RowCall& call) noexcept {
@@ -148,6 +178,10 @@ void register_gather_cuda(Kernels& kernels) {
                .op = &GatherElements::op,
                .accepts = accepts,
                .prepare = prepare_elements});
+  kernels.add({.name = "gather_nd/cuda",
+               .op = &GatherND::op,
+               .accepts = accepts,
+               .prepare = prepare_tuples});
   kernels.add({.name = "gather_backward/cuda",
                .op = &GatherBackward::op,
                .accepts = accepts_backward,

@@ -125,6 +125,21 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
                                  .takes = takes});
 }
 
+constexpr size_t kMostAxes = 8;  ///< where the axis of a scan is known to the device only
+
+/// As in scan.cu.
+struct Axes {
+  uint32_t sizes[kMostAxes] = {};
+  int rank = 0;
+};
+
+Axes axes_of(const Shape& shape) {
+  Axes axes;
+  axes.rank = static_cast<int>(shape.rank());
+  for (size_t i = 0; i < shape.rank(); ++i) axes.sizes[i] = cuda::size32(shape[i]);
+  return axes;
+}
+
 size_t scanned_axis(const Node& node, const Shape& shape) {
   return normalize_axis(node.in[1]->constant()->to_ints()[0], shape.rank());
 }
@@ -133,9 +148,13 @@ template <typename S>
 void run_scan(const cuda::RowCall& call) noexcept {
   const auto& attrs = *call.node.as<S>();
   const Shape& shape = call.sizes.in[0];
-  const AxisSplit split = split_axis(shape, scanned_axis(call.node, shape));
   const int reverse = attrs.reverse, exclusive = attrs.exclusive;
   if (shape.elements() == 0) return;
+  if (!call.node.in[1]->constant())
+    return call.launch(2, cuda::grid_of(shape.elements()), call.in(0), call.out(0), call.in(1),
+                       axes_of(shape), cuda::size32(shape.elements()), reverse, exclusive,
+                       call.queue().faults(), call.queue().step());
+  const AxisSplit split = split_axis(shape, scanned_axis(call.node, shape));
   if (split.inner != 1)
     return call.launch(1, cuda::grid_of(split.outer * split.inner), call.in(0), call.out(0),
                        cuda::size32(split.outer), cuda::size32(split.size),
@@ -146,19 +165,27 @@ void run_scan(const cuda::RowCall& call) noexcept {
   call.launch(0, grid, call.in(0), call.out(0), cuda::size32(split.size), reverse, exclusive);
 }
 
+bool takes_scan(const Node& node, const Sizes& sizes) {
+  return node.in[1]->constant() || (sizes.in[1].elements() == 1 && sizes.in[0].rank() <= kMostAxes);
+}
+
 Verdict accepts_scan(const KernelQuery& query) {
-  if (!query.constant(1)) return no("the axis is not constant");
+  const DType axis = query.in_dtype(1);
+  if (axis != DType::i64 && axis != DType::i32) return no("an axis of another type");
   return cuda::accepts_floats(query);
 }
 
 template <typename S>
 std::unique_ptr<Kernel> prepare_scan(const KernelQuery& query) {
   constexpr bool sum = std::is_same_v<S, CumSum>;
+  const bool wide = query.in_dtype(1) == DType::i64;
   return cuda::make_text_kernel(query, {.text = "scan.cu",
                                         .options = {cuda::element_option(query.in_dtype(0)),
-                                                    sum ? "-DJOIN=Plus" : "-DJOIN=Times"},
-                                        .kernels = {"scan_rows", "scan_columns"},
-                                        .run = run_scan<S>});
+                                                    sum ? "-DJOIN=Plus" : "-DJOIN=Times",
+                                                    wide ? "-DAXIS=int64" : "-DAXIS=int32"},
+                                        .kernels = {"scan_rows", "scan_columns", "scan_along"},
+                                        .run = run_scan<S>,
+                                        .takes = takes_scan});
 }
 
 }  // namespace

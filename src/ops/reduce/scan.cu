@@ -3,10 +3,11 @@
 //
 // scan_rows (inner is 1): a block for each row walks it in runs of as many elements as it has
 // threads; a run is scanned by shuffles within warps and through shared memory between them.
-// scan_columns: a thread for each column.
+// scan_columns: a thread for each column. scan_along: the same along an axis that only the device knows.
 //
-// Compiled with: -DELEMENT=float -DJOIN=Plus
-// Compiled with: -DELEMENT=f16 -DJOIN=Times
+// Compiled with: -DELEMENT=float -DJOIN=Plus -DAXIS=int64
+// Compiled with: -DELEMENT=f16 -DJOIN=Times -DAXIS=int32
+#include "fault.cuh"
 #include "reduce.cuh"
 
 /// The threads' values joined up to and with each one's own; `total` of all. The block is a multiple
@@ -58,18 +59,46 @@ extern "C" __global__ void __launch_bounds__(1024)
   }
 }
 
+__device__ __forceinline__ void scan_column(const ELEMENT* x, ELEMENT* y, Size column, Size size,
+                                            Size inner, int reverse, int exclusive) {
+  const JOIN join;
+  const Size base = column / inner * size * inner + column % inner;
+  float total = JOIN::start();
+  for (Size k = 0; k < size; ++k) {
+    const Size at = base + (reverse ? size - 1 - k : k) * inner;
+    const float next = join(total, to_float(x[at]));
+    y[at] = from_float<ELEMENT>(exclusive ? total : next);
+    total = next;
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(256)
     scan_columns(const ELEMENT* __restrict__ x, ELEMENT* __restrict__ y, Size outer, Size size,
                  Size inner, int reverse, int exclusive) {
-  const JOIN join;
   each_element(outer * inner, [&](Size column) {
-    const Size base = column / inner * size * inner + column % inner;
-    float total = JOIN::start();
-    for (Size k = 0; k < size; ++k) {
-      const Size at = base + (reverse ? size - 1 - k : k) * inner;
-      const float next = join(total, to_float(x[at]));
-      y[at] = from_float<ELEMENT>(exclusive ? total : next);
-      total = next;
-    }
+    scan_column(x, y, column, size, inner, reverse, exclusive);
+  });
+}
+
+constexpr int kMostAxes = 8;
+struct Axes {
+  Size sizes[kMostAxes];
+  int rank;
+};
+
+extern "C" __global__ void __launch_bounds__(256)
+    scan_along(const ELEMENT* __restrict__ x, ELEMENT* __restrict__ y,
+               const AXIS* __restrict__ axis, Axes axes, Size elements, int reverse, int exclusive,
+               FaultRecord* fault, int step) {
+  const int64 along = checked_index(*axis, axes.rank, fault, step);
+  if (along < 0) return;
+  Size size = 1, inner = 1;
+#pragma unroll
+  for (int i = 0; i < kMostAxes; ++i) {
+    if (i == along) size = axes.sizes[i];
+    if (i > along && i < axes.rank) inner *= axes.sizes[i];
+  }
+  each_element(elements / size, [&](Size column) {
+    scan_column(x, y, column, size, inner, reverse, exclusive);
   });
 }

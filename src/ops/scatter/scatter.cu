@@ -12,8 +12,8 @@
 // Compiled with: -DWORD=uint32 -DINDEX=int64 -DELEMENT=float -DWIDE=float -DCOMBINE=s_add
 // Compiled with: -DWORD=uint16 -DINDEX=int32 -DELEMENT=f16 -DWIDE=float -DCOMBINE=s_max
 // Compiled with: -DWORD=uint2 -DINDEX=int64 -DELEMENT=int64 -DWIDE=int64 -DCOMBINE=s_mul
-#include "fault.cuh"
 #include "scalar.cuh"
+#include "tuple.cuh"
 
 /// indices [outer, count, inner] into y [outer, size, inner]; a thread for each.
 extern "C" __global__ void __launch_bounds__(256)
@@ -31,27 +31,6 @@ extern "C" __global__ void __launch_bounds__(256)
   each_element(elements, [&](Size i) {
     if (owners[i] >= 0) y[i] = updates[owners[i]];
   });
-}
-
-constexpr int kMostAxes = 8;
-/// The axes of data that a tuple of indices names.
-struct Tuple {
-  Size sizes[kMostAxes];
-  int length;
-};
-
-/// The slice that tuple i names; -1 when it lies outside, which is reported.
-__device__ __forceinline__ int64 slice_of(const INDEX* indices, Size i, const Tuple& tuple,
-                                          FaultRecord* fault, int step) {
-  int64 slice = 0;
-#pragma unroll
-  for (int axis = 0; axis < kMostAxes; ++axis) {
-    if (axis >= tuple.length || slice < 0) break;
-    const int64 at =
-        checked_index(indices[i * tuple.length + axis], tuple.sizes[axis], fault, step);
-    slice = at < 0 ? -1 : slice * tuple.sizes[axis] + at;
-  }
-  return slice;
 }
 
 /// indices [count, tuple.length]: each names one of the slices of y.
@@ -75,6 +54,23 @@ extern "C" __global__ void __launch_bounds__(256)
 
 extern "C" __global__ void __launch_bounds__(256) disown(int64* __restrict__ owners, Size count) {
   each_element(count, [&](Size i) { owners[i] = -1; });
+}
+
+/// A cache [batches, between, size, inner] with an update [batches, between, length, inner] written from
+/// each batch entry's own place on; starts may be null: from 0 on. A ring begins again at its front.
+extern "C" __global__ void __launch_bounds__(256)
+    scatter_tensor(const WORD* __restrict__ cache, const WORD* __restrict__ update,
+                   const INDEX* __restrict__ starts, WORD* __restrict__ y, Size batches,
+                   Size between, Size size, Size length, Size inner, int ring, FaultRecord* fault,
+                   int step) {
+  each_element(batches * between * size * inner, [&](Size i) {
+    const Size row = i / inner / size;
+    const int64 start = starts ? static_cast<int64>(starts[row / between]) : 0;
+    if (start < 0 || (!ring && start + length > size)) return report_fault(fault, 1, step, start);
+    const Size from = static_cast<Size>(start % size), at = i / inner % size;
+    const Size ahead = at >= from ? at - from : at + size - from;
+    y[i] = ahead < length ? update[(row * length + ahead) * inner + i % inner] : cache[i];
+  });
 }
 
 #ifdef COMBINE

@@ -1,22 +1,15 @@
-#include "backends/cuda/row.h"
+#include "ops/gather/tuple_cuda.h"
 #include "ops/scatter/scatter.h"
 #include "ops/strided.h"
 
 namespace dais {
 namespace {
 
-enum : size_t { kClaimElements, kScatterElements, kClaimSlices, kScatterSlices, kDisown };
+enum : size_t { kClaimElements, kScatterElements, kClaimSlices, kScatterSlices, kDisown, kTensor };
 enum : size_t { kReduceElements, kNameSlices, kReduceSlices };
-constexpr size_t kMostAxes = 8;
 /// With a reduction every element of the result looks at every index of its line; beyond so many
 /// looks the CPU is as fast.
 constexpr int64_t kMostLooks = int64_t{1} << 32;
-
-/// As in scatter.cu.
-struct Tuple {
-  uint32_t sizes[kMostAxes] = {};
-  int length = 0;
-};
 
 /// y begins as data, the owners as nobody.
 void begin(const cuda::RowCall& call, int64_t owners) noexcept {
@@ -57,13 +50,7 @@ bool takes_elements(const Node& node, const Sizes& sizes) {
   return true;
 }
 
-Tuple tuple_of(const Sizes& sizes) {
-  Tuple tuple;
-  tuple.length = static_cast<int>(sizes.in[1].back());
-  for (int axis = 0; axis < tuple.length; ++axis)
-    tuple.sizes[axis] = cuda::size32(sizes.in[0][static_cast<size_t>(axis)]);
-  return tuple;
-}
+Tuple tuple_of(const Sizes& sizes) { return tuple_of(sizes.in[0], 0, sizes.in[1].back()); }
 
 int64_t slices_of(const Sizes& sizes) {
   return sizes.in[0].elements(0, static_cast<size_t>(sizes.in[1].back()));
@@ -89,7 +76,7 @@ size_t owners_slices(const Node&, const Sizes& sizes) {
 }
 
 bool takes_slices(const Node&, const Sizes& sizes) {
-  return sizes.in[1].rank() > 0 && sizes.in[1].back() <= static_cast<int64_t>(kMostAxes);
+  return sizes.in[1].rank() > 0 && sizes.in[1].back() <= static_cast<int64_t>(kMostTupleAxes);
 }
 
 void reduce_elements(const cuda::RowCall& call) noexcept {
@@ -133,6 +120,28 @@ bool reduces_slices(const Node& node, const Sizes& sizes) {
   return takes_slices(node, sizes) && sizes.in[0].elements() * tuples_of(sizes) <= kMostLooks;
 }
 
+void scatter_tensor(const cuda::RowCall& call) noexcept {
+  const auto& attrs = *call.node.as<TensorScatter>();
+  const Shape &cache = call.sizes.in[0], &update = call.sizes.in[1];
+  if (cache.elements() == 0) return;
+  const size_t axis = normalize_axis(attrs.axis, cache.rank());
+  call.launch(
+      kTensor, cuda::grid_of(cache.elements()), call.in(0), call.in(1), call.in(2), call.out(0),
+      cuda::size32(cache[0]), cuda::size32(cache.elements(1, axis)), cuda::size32(cache[axis]),
+      cuda::size32(update[axis]), cuda::size32(cache.elements(axis + 1, cache.rank())),
+      static_cast<int>(attrs.mode == "circular"), call.queue().faults(), call.queue().step());
+}
+
+/// What does not fit together is left to the CPU, which says so.
+bool takes_tensor(const Node& node, const Sizes& sizes) {
+  const Shape &cache = sizes.in[0], &update = sizes.in[1];
+  if (cache.rank() != update.rank()) return false;
+  const size_t axis = normalize_axis(node.as<TensorScatter>()->axis, cache.rank());
+  for (size_t i = 0; i < cache.rank(); ++i)
+    if (i == axis ? update[i] > cache[i] : update[i] != cache[i]) return false;
+  return axis > 0 && (!node.has(2) || sizes.in[2].elements() == cache[0]);
+}
+
 /// In which type of scalar.cuh elements are combined; null: they are not.
 const char* wide_name(DType dtype) {
   if (dtype == DType::i64 || dtype == DType::i32) return "int64";
@@ -144,6 +153,13 @@ Verdict accepts_indices(const KernelQuery& query) {
   if (query.in_dtype(1) != DType::i64 && query.in_dtype(1) != DType::i32)
     return no("indices of type " + std::string(dtype_name(query.in_dtype(1))));
   return query.in(0).ranked() && query.in(1).ranked() ? yes() : no("a rank is unknown");
+}
+
+Verdict accepts_tensor(const KernelQuery& query) {
+  if (query.in_dtype(0) == DType::string) return no("strings");
+  if (query.node.has(2) && query.in_dtype(2) != DType::i64 && query.in_dtype(2) != DType::i32)
+    return no("places of type " + std::string(dtype_name(query.in_dtype(2))));
+  return query.in(0).ranked() ? yes() : no("the rank is unknown");
 }
 
 template <typename S>
@@ -159,20 +175,21 @@ Verdict accepts_reduction(const KernelQuery& query) {
   return accepts_indices(query);
 }
 
-std::vector<std::string> options_of(const KernelQuery& query) {
+std::vector<std::string> options_of(const KernelQuery& query, size_t indices = 1) {
   return {cuda::word_option(dtype_size(query.in_dtype(0))),
-          query.in_dtype(1) == DType::i64 ? "-DINDEX=int64" : "-DINDEX=int32"};
+          query.in_dtype(indices) == DType::i64 ? "-DINDEX=int64" : "-DINDEX=int32"};
 }
 
-template <auto run, auto scratch, auto takes>
+template <auto run, auto scratch, auto takes, size_t indices = 1>
 std::unique_ptr<Kernel> prepare(const KernelQuery& query) {
-  return cuda::make_text_kernel(query, {.text = "scatter.cu",
-                                        .options = options_of(query),
-                                        .kernels = {"claim_elements", "scatter_elements",
-                                                    "claim_slices", "scatter_slices", "disown"},
-                                        .run = run,
-                                        .scratch_bytes = scratch,
-                                        .takes = takes});
+  return cuda::make_text_kernel(
+      query, {.text = "scatter.cu",
+              .options = options_of(query, indices),
+              .kernels = {"claim_elements", "scatter_elements", "claim_slices", "scatter_slices",
+                          "disown", "scatter_tensor"},
+              .run = run,
+              .scratch_bytes = scratch,
+              .takes = takes});
 }
 
 template <typename S, auto run, auto scratch, auto takes>
@@ -215,6 +232,10 @@ void register_scatter_cuda(Kernels& kernels) {
        .op = &ScatterND::op,
        .accepts = accepts_reduction<ScatterND>,
        .prepare = prepare_reduction<ScatterND, reduce_slices, named_bytes, reduces_slices>});
+  kernels.add({.name = "tensor_scatter/cuda",
+               .op = &TensorScatter::op,
+               .accepts = accepts_tensor,
+               .prepare = prepare<scatter_tensor, nullptr, takes_tensor, 2>});
 }
 }  // namespace ops
 }  // namespace dais
