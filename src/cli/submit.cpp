@@ -214,6 +214,9 @@ void add_flags(CLI::App& command, Arguments& a) {
       ->check(CLI::IsMember({"smaller", "larger"}));
   command.add_option("--key", a.key, "Submitting the same key again gives the same job");
   command.add_option("command", a.command, "Program and arguments, after --");
+  // Else one that may come several times would take the -- and what follows for its own.
+  for (CLI::Option* option : command.get_options())
+    if (!option->get_positional()) option->allow_extra_args(false);
 }
 
 }  // namespace
