@@ -56,6 +56,23 @@ std::optional<unsigned> user_behind(Unix::socket& socket) {
 std::optional<unsigned> user_behind(Tcp::socket&) { return std::nullopt; }
 std::optional<unsigned> user_behind(Tls&) { return std::nullopt; }
 
+/// Whose connections are counted together, and how many they may be.
+struct Share {
+  std::string peer;
+  int most = 0;
+};
+Share share_of(Unix::socket& socket, const Limits& limits) {
+  const auto user = user_behind(socket);
+  const bool free = user && (*user == 0 || *user == geteuid());
+  return {"user " + (user ? std::to_string(*user) : "unknown"),
+          free ? limits.connections : limits.of_one_user};
+}
+Share share_of(Tcp::socket& socket, const Limits& limits) {
+  ErrorCode error;
+  const auto peer = socket.remote_endpoint(error);
+  return {error ? "gone" : peer.address().to_string(), limits.of_one_address};
+}
+
 void split_target(std::string_view target, Request& request) {
   const size_t mark = target.find('?');
   request.path = percent_decode(target.substr(0, mark));
@@ -145,23 +162,29 @@ struct Server::State {
   std::vector<std::thread> listeners;
   std::mutex mutex;
   std::condition_variable idle;
-  std::map<int, Clock::time_point> open;  // sockets of live connections, and when they are closed
+  struct Connection {
+    Clock::time_point until;  // it is closed then
+    std::string peer;
+  };
+  std::map<int, Connection> open;  // by their sockets
   bool stopping = false;
 
   template <typename Socket>
-  void serve(Socket& socket);
+  void serve(Socket& socket) noexcept;
+  template <typename Socket>
+  void answer_requests(Socket& socket);
   template <typename Acceptor>
   void accept(Acceptor& acceptor, asio::ssl::context* tls, const std::shared_ptr<State>& self);
   void sweep();
   Clock::time_point patience() const { return Clock::now() + std::chrono::seconds(limits.idle_s); }
   void expect(int fd, Clock::time_point until);
-  bool enter(int fd);
+  bool enter(int fd, Share share);
   void leave(int fd);
 };
 
 void Server::State::expect(int fd, Clock::time_point until) {
   const std::lock_guard lock(mutex);
-  open.at(fd) = until;
+  open.at(fd).until = until;
 }
 
 // Closes connections that are silent for too long: their threads see an end.
@@ -169,17 +192,21 @@ void Server::State::sweep() {
   std::unique_lock lock(mutex);
   while (!stopping) {
     const auto now = Clock::now();
-    for (const auto& [fd, until] : open) {
-      if (until < now) shutdown(fd, SHUT_RDWR);
+    for (const auto& [fd, connection] : open) {
+      if (connection.until < now) shutdown(fd, SHUT_RDWR);
     }
     idle.wait_for(lock, std::chrono::milliseconds(500));
   }
 }
 
-bool Server::State::enter(int fd) {
+bool Server::State::enter(int fd, Share share) {
   const std::lock_guard lock(mutex);
   if (stopping || open.size() >= static_cast<size_t>(limits.connections)) return false;
-  open[fd] = patience();
+  const auto his = std::count_if(open.begin(), open.end(), [&share](const auto& one) {
+    return one.second.peer == share.peer;
+  });
+  if (his >= share.most) return false;
+  open[fd] = {patience(), std::move(share.peer)};
   return true;
 }
 
@@ -190,7 +217,14 @@ void Server::State::leave(int fd) {
 }
 
 template <typename Socket>
-void Server::State::serve(Socket& socket) {
+void Server::State::serve(Socket& socket) noexcept try {
+  answer_requests(socket);
+} catch (const std::exception&) {
+  // No memory for a request: this connection ends, the others do not.
+}
+
+template <typename Socket>
+void Server::State::answer_requests(Socket& socket) {
   const int fd = descriptor(socket);
   beast::flat_buffer buffer;
   while (true) {
@@ -250,11 +284,11 @@ void Server::State::accept(Acceptor& acceptor, asio::ssl::context* tls,
       continue;
     }
     const int fd = socket.native_handle();
-    if (!enter(fd)) {
+    if (!enter(fd, share_of(socket, limits))) {
       if (!tls) write_whole(socket, plain(503, "too many connections"), 11, false);
       continue;
     }
-    std::thread([=, connection = std::move(socket)]() mutable {
+    auto talk = [=, connection = std::move(socket)]() mutable {
       if constexpr (std::is_same_v<Acceptor, Tcp::acceptor>) {
         if (tls) {
           Tls secured(std::move(connection), *tls);
@@ -271,7 +305,12 @@ void Server::State::accept(Acceptor& acceptor, asio::ssl::context* tls,
       self->serve(connection);
       // Out of the set first: stop() must not touch a number that may be given out again.
       self->leave(fd);
-    }).detach();
+    };
+    try {
+      std::thread(std::move(talk)).detach();
+    } catch (const std::system_error&) {
+      leave(fd);  // no thread more: the peer sees its end
+    }
   }
 }
 
@@ -381,7 +420,7 @@ void Server::stop() {
     state.stopping = true;
     for (auto& acceptor : state.unix_acceptors) shutdown(acceptor.native_handle(), SHUT_RDWR);
     for (auto& acceptor : state.tcp_acceptors) shutdown(acceptor.native_handle(), SHUT_RDWR);
-    for (const auto& [fd, until] : state.open) shutdown(fd, SHUT_RD);
+    for (const auto& [fd, connection] : state.open) shutdown(fd, SHUT_RD);
     state.idle.notify_all();
   }
   for (std::thread& listener : state.listeners) listener.join();

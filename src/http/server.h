@@ -13,6 +13,9 @@ struct Limits {
   size_t header_bytes = 16 << 10;
   size_t body_bytes = 16 << 20;
   int connections = 256;  ///< more are answered with 503
+  /// Of those, what one user of this machine may have (but root and who serves), and one address:
+  /// nobody keeps the others out.
+  int of_one_user = 64, of_one_address = 192;
   /// A connection is closed when no request came from it for so long, or did not end, or when so
   /// long nothing of an answer was taken.
   int idle_s = 60;

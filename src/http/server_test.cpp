@@ -1,12 +1,15 @@
 #include "http/server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,17 +101,85 @@ TEST(HttpServer, StreamsUntilTheReaderLeaves) {
   EXPECT_TRUE(noticed);
 }
 
+/// A connection to a server's Unix socket, or -1.
+int connected(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy_n(path.c_str(), path.size() + 1, address.sun_path);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+/// Another user's connections: `count` that say nothing. What the last of them is answered.
+std::string as_another_user(int count) {
+  const std::string path = socket_path();  // this process's
+  int answer[2];
+  if (pipe(answer) != 0) return {};
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    int last = -1;
+    if (setuid(kNobody) == 0)
+      for (int i = 0; i < count; ++i) last = connected(path);
+    const std::string text = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    // Who is refused is answered before he has asked.
+    send(last, text.data(), text.size(), MSG_NOSIGNAL);
+    char line[12] = {};
+    const bool told = recv(last, line, sizeof line, MSG_WAITALL) > 0 &&
+                      write(answer[1], line, sizeof line) == sizeof line;
+    _exit(told ? 0 : 1);
+  }
+  close(answer[1]);
+  std::string out(12, ' ');
+  if (read(answer[0], out.data(), out.size()) < 0) out.clear();
+  close(answer[0]);
+  waitpid(child, nullptr, 0);
+  return out;
+}
+
+TEST(HttpServer, OneUserKeepsNobodyOut) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  Limits limits;
+  limits.connections = 5;
+  limits.of_one_user = 2;
+  Server server(echo, limits);
+  server.listen_unix(socket_path(), 0666);
+  EXPECT_EQ(as_another_user(2), "HTTP/1.1 200");
+  EXPECT_EQ(as_another_user(3), "HTTP/1.1 503");
+  // Who serves may have all.
+  int mine[4];
+  for (int& fd : mine) fd = connected(socket_path());
+  EXPECT_EQ(request("unix:" + socket_path(), "GET", "/").status, 200);
+  for (const int fd : mine) close(fd);
+}
+
+TEST(HttpServer, OneAddressKeepsNobodyOut) {
+  Limits limits;
+  limits.of_one_address = 1;
+  Server server(echo, limits);
+  server.listen_unix(socket_path(), 0600);
+  const int port = server.listen_tcp("127.0.0.1", 0);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(request("http://127.0.0.1:" + std::to_string(port), "GET", "/").status, 503);
+  EXPECT_EQ(request("unix:" + socket_path(), "GET", "/").status, 200);
+  close(fd);
+}
+
 TEST(HttpServer, ASilentConnectionIsClosed) {
   Limits limits;
   limits.idle_s = 1;
   Server server(echo, limits);
   server.listen_unix(socket_path(), 0600);
   for (const std::string begun : {"", "GET / HT"}) {
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy_n(socket_path().c_str(), socket_path().size() + 1, address.sun_path);
-    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const int fd = connected(socket_path());
+    ASSERT_GE(fd, 0);
     ASSERT_EQ(write(fd, begun.data(), begun.size()), static_cast<ssize_t>(begun.size()));
     char byte;
     while (read(fd, &byte, 1) > 0) continue;  // it ends, or the test does not
