@@ -4,18 +4,48 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 
 namespace dais::jobs {
 
-bool is_user(const std::string& name) { return getpwnam(name.c_str()) != nullptr; }
+namespace {
+
+/// An entry of the users of this machine.
+struct Entry {
+  std::string name;
+  Account account;
+};
+
+/// By the call of libc that fills memory of the caller's: threads ask at the same time, and who is
+/// asked for must not become who another thread asks for.
+template <typename Key>
+std::optional<Entry> entry_of(int (*ask)(Key, passwd*, char*, size_t, passwd**), Key key) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  std::vector<char> text(1024);
+  passwd user{}, *found = nullptr;
+  while (ask(key, &user, text.data(), text.size(), &found) == ERANGE && text.size() < kMostBytes)
+    text.resize(text.size() * 2);
+  if (!found) return std::nullopt;
+  return Entry{user.pw_name, {user.pw_uid, user.pw_gid, {}, user.pw_dir}};
+}
+
+}  // namespace
+
+bool is_user(const std::string& name) { return entry_of(getpwnam_r, name.c_str()).has_value(); }
+
+std::string user_name(uid_t user) {
+  const auto entry = entry_of(getpwuid_r, user);
+  return entry ? entry->name : std::to_string(user);
+}
 
 std::optional<Account> account_named(const std::string& name) {
-  const passwd* user = getpwnam(name.c_str());
-  if (!user) return std::nullopt;
-  Account out{user->pw_uid, user->pw_gid, {}, user->pw_dir};
+  auto entry = entry_of(getpwnam_r, name.c_str());
+  if (!entry) return std::nullopt;
+  Account out = std::move(entry->account);
   int count = 32;
   do {
     out.groups.resize(static_cast<size_t>(count));
@@ -41,8 +71,8 @@ void set_user(std::vector<std::string>& environment, const std::string& name,
 }
 
 std::string home_folder() {
-  const passwd* user = getpwuid(getuid());
-  return user ? user->pw_dir : "/";
+  const auto entry = entry_of(getpwuid_r, getuid());
+  return entry ? entry->account.home : "/";
 }
 
 bool become(const Account& account) {

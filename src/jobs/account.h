@@ -17,6 +17,8 @@ struct Account {
 };
 
 bool is_user(const std::string& name);
+/// The number where the machine knows no name for it.
+std::string user_name(uid_t user);
 /// Nothing when the machine has no such user.
 std::optional<Account> account_named(const std::string& name);
 
@@ -27,7 +29,7 @@ Account account_of(const std::string& name);
 /// system refuses. Allocates nothing.
 bool become(const Account& account);
 
-/// Of the user this program runs as.
+/// Of the user this program runs as; "/" where the machine knows none.
 std::string home_folder();
 
 /// Makes variables those of a user: his home and name, where a request did not choose a home.

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
+#include <vector>
 
 #include "base/error.h"
 
@@ -19,6 +21,24 @@ TEST(JobsAccount, UsersOfTheMachineAreFound) {
   EXPECT_EQ(root->home, "/root");
   EXPECT_FALSE(account_named("nobody-here"));
   EXPECT_THROW(account_of("nobody-here"), Error);
+}
+
+/// Many threads ask at once who somebody is, as the scheduler's do of its callers.
+TEST(JobsAccountThreads, NobodyBecomesWhoAnotherThreadAsksFor) {
+  std::vector<std::thread> threads;
+  for (const uid_t user : {uid_t{0}, uid_t{1}, uid_t{65534}, uid_t{4000000}})
+    threads.emplace_back([user] {
+      const std::string name = user_name(user);
+      for (int i = 0; i < 2000; ++i) {
+        ASSERT_EQ(user_name(user), name);
+        if (user != 4000000) {
+          ASSERT_EQ(account_of(name).user, user);
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(user_name(0), "root");
+  EXPECT_EQ(user_name(4000000), "4000000");
 }
 
 TEST(JobsAccount, TextKeepsAllNumbers) {

@@ -2,7 +2,6 @@
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "jobs/account.h"
 #include "jobs/api_text.h"
+#include "jobs/json_text.h"
 #include "jobs/openapi.h"
 
 namespace dais::jobs {
@@ -184,8 +185,7 @@ http::Response Api::answer(const http::Request& request) {
 
 Caller Api::caller_of(const http::Request& request) {
   if (request.peer_user) {
-    const passwd* user = getpwuid(*request.peer_user);
-    return {user ? user->pw_name : std::to_string(*request.peer_user),
+    return {user_name(*request.peer_user),
             *request.peer_user == 0 || *request.peer_user == geteuid()};
   }
   const auto header = request.headers.find("authorization");
@@ -246,7 +246,7 @@ http::Response Api::route(const http::Request& request, const Caller& caller) {
   if (request.path == "/metrics" && request.method == "GET") return metrics(caller);
   if (request.path == "/v1/tokens" && request.method == "POST") {
     if (!caller.admin) forbidden("only an administrator makes tokens");
-    const Json body = Json::parse(request.body, nullptr, false);
+    const Json body = parse_json(request.body, request.method + " " + request.path);
     if (!body.is_object() || !body.contains("user") || !body["user"].is_string()) {
       throw Error(Code::invalid_argument, "give {\"user\": NAME, \"admin\": true or false}");
     }
@@ -297,7 +297,7 @@ http::Response Api::act(const std::string& action, int64_t job, const Caller& ca
 }
 
 http::Response Api::submit(const http::Request& request, const Caller& caller) {
-  const Json body = Json::parse(request.body, nullptr, false);
+  const Json body = parse_json(request.body, request.method + " " + request.path);
   if (!body.is_object() || !body.contains("jobs") || !body["jobs"].is_array()) {
     throw Error(Code::invalid_argument, "the body is not {\"jobs\": [JOB, …]}", "POST /v1/jobs");
   }

@@ -171,7 +171,7 @@ void Copy::file(const Descriptor& from, const Descriptor& to, const std::string&
   const Descriptor target(
       openat(to.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (target.get() < 0) fail("make", path);
-  copy_bytes(source.get(), target.get(), path);
+  copy_bytes(source.get(), target.get(), left, path);
   // It may have grown meanwhile.
   if (fstat(target.get(), &status) != 0) fail("read", path);
   if (static_cast<uint64_t>(status.st_size) > left) {

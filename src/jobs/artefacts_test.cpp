@@ -130,6 +130,19 @@ TEST_F(JobsArtefacts, LimitsHoldAndWhatTheyCutOffIsSaid) {
   EXPECT_EQ(copy({"*"}, limits).files.size(), 1u);
 }
 
+/// /proc has files that say they are empty and hold hundreds of gigabytes.
+TEST_F(JobsArtefacts, WhatHoldsMoreThanItSaysIsCutOffAtTheLimit) {
+  const fs::path endless = "/proc/" + std::to_string(getpid());
+  std::ifstream map(endless / "pagemap", std::ios::binary);
+  if (!map.get()) GTEST_SKIP() << "this system shows no pagemap";
+  fs::create_directories(folder_ / "kept");
+  const Artefacts made =
+      copy_artefacts(endless, {"pagemap"}, folder_ / "kept", {.bytes = 1 << 20}, std::nullopt);
+  EXPECT_TRUE(made.files.empty());
+  EXPECT_EQ(made.left_out.size(), 1U);
+  EXPECT_TRUE(fs::is_empty(folder_ / "kept"));
+}
+
 TEST_F(JobsArtefacts, APromiseIsKeptOnceAndByWhoeverComesNext) {
   write("out/result", "42");
   const ArtefactKeeper keeper(folder_ / "data", {});

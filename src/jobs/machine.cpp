@@ -1,6 +1,5 @@
 #include "jobs/machine.h"
 
-#include <pwd.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/cgroup.h"
 #include "base/error.h"
 #include "devices/nvml.h"
+#include "jobs/account.h"
 
 namespace dais::jobs {
 namespace {
@@ -108,8 +108,8 @@ Host this_machine() {
 std::string default_data_folder() {
   if (const char* folder = std::getenv("DAIS_HOME")) return folder;
   if (geteuid() == 0) return shared_data_folder;
-  const passwd* user = getpwuid(geteuid());
-  return std::string(user ? user->pw_dir : "/tmp") + "/.dais";
+  const std::string home = home_folder();
+  return (home == "/" ? "/tmp" : home) + "/.dais";
 }
 
 std::string socket_path(const std::string& data_folder) { return data_folder + "/dais.sock"; }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "jobs/controller.h"
+#include "jobs/json_text.h"
 
 namespace dais::jobs {
 namespace {
@@ -43,7 +44,7 @@ std::string to_json(const ProjectRequest& project) {
 ProjectRequest project_from_json(const std::string& text) {
   ProjectRequest project;
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text, "PROJECT");
     json.at("name").get_to(project.name);
     project.parent = json.value("parent", "");
     if (json.contains("quota")) read_amounts(json.at("quota"), project.quota);

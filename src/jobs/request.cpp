@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "jobs/artefacts.h"
+#include "jobs/json_text.h"
 
 namespace dais::jobs {
 namespace {
@@ -182,38 +183,41 @@ std::string to_json(const JobRequest& request) {
 JobRequest request_from_json(std::string_view text) {
   JobRequest request;
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text, "JOB");
     json.at("name").get_to(request.name);
     json.at("project").get_to(request.project);
     json.at("user").get_to(request.user);
-    json.at("priority").get_to(request.priority);
+    set_whole(json.at("priority"), "priority", request.priority);
     json.at("command").get_to(request.command);
     json.at("folder").get_to(request.folder);
     json.at("snapshot").get_to(request.snapshot);
     json.at("environment").get_to(request.environment);
-    json.at("tasks").get_to(request.tasks);
-    request.min_tasks = json.value("min_tasks", 0);
-    json.at("gpu_milli").get_to(request.gpu_milli);
-    request.gpu_mib = json.value("gpu_mib", int64_t{0});
+    set_whole(json.at("tasks"), "tasks", request.tasks);
+    if (json.contains("min_tasks")) set_whole(json["min_tasks"], "min_tasks", request.min_tasks);
+    set_whole(json.at("gpu_milli"), "gpu_milli", request.gpu_milli);
+    if (json.contains("gpu_mib")) set_whole(json["gpu_mib"], "gpu_mib", request.gpu_mib);
     for (const Json& part : json.value("gpu_parts", Json::array())) {
-      request.gpu_parts.push_back(
-          {part.value("gpu_milli", int64_t{0}), part.value("gpu_mib", int64_t{0})});
+      auto& made = request.gpu_parts.emplace_back();
+      if (part.contains("gpu_milli")) set_whole(part["gpu_milli"], "gpu_milli", made.gpu_milli);
+      if (part.contains("gpu_mib")) set_whole(part["gpu_mib"], "gpu_mib", made.gpu_mib);
     }
-    json.at("cpu_milli").get_to(request.cpu_milli);
-    json.at("memory_mib").get_to(request.memory_mib);
+    set_whole(json.at("cpu_milli"), "cpu_milli", request.cpu_milli);
+    set_whole(json.at("memory_mib"), "memory_mib", request.memory_mib);
     json.at("preemptible").get_to(request.preemptible);
     json.at("grace_s").get_to(request.grace_s);
     json.at("min_run_s").get_to(request.min_run_s);
     json.at("time_limit_s").get_to(request.time_limit_s);
-    json.at("retries").get_to(request.retries);
+    set_whole(json.at("retries"), "retries", request.retries);
     json.at("backoff_s").get_to(request.backoff_s);
-    json.at("after").get_to(request.after);
+    for (const Json& job : json.at("after")) {
+      set_whole(job, "after", request.after.emplace_back());
+    }
     if (json.contains("artefacts")) json.at("artefacts").get_to(request.artefacts);
     json.at("notify").get_to(request.notify);
     if (json.contains("search")) {
       const Json& search = json.at("search");
       search.at("group").get_to(request.search.group);
-      search.at("first_step").get_to(request.search.first_step);
+      set_whole(search.at("first_step"), "first_step", request.search.first_step);
       search.at("factor").get_to(request.search.factor);
       search.at("larger").get_to(request.search.larger);
     }

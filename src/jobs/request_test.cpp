@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
+#include "jobs/controller.h"
 
 namespace dais::jobs {
 namespace {
@@ -114,6 +117,34 @@ TEST(JobFile, HostileTextIsRefused) {
   EXPECT_NE(problem_of("shell: x\nenvironment: {'A=B': 1}\n").find("environment"),
             std::string::npos);
   EXPECT_NE(problem_of(std::string(5 << 20, ' ')).find("larger"), std::string::npos);
+}
+
+/// One request of a stranger must not end the scheduler of all: what walks JSON calls itself.
+TEST(StoredJob, JsonThatIsNestedDeeplyIsRefused) {
+  const size_t depth = size_t{1} << 20;
+  for (const std::string& text :
+       {std::string(depth, '[') + std::string(depth, ']'),
+        "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}",
+        std::string(depth, '[')}) {
+    EXPECT_THROW(request_from_json(text), Error);
+    EXPECT_THROW(project_from_json(text), Error);
+  }
+}
+
+TEST(StoredJob, NumbersAreTakenAsTheyAreOrNotAtAll) {
+  JobRequest job = read_job_file("shell: x\n", "job.yaml", "/tmp")[0];
+  const auto with = [&job](const std::string& name, const std::string& number) {
+    auto json = nlohmann::ordered_json::parse(to_json(job));
+    json[name] = nlohmann::ordered_json::parse(number);
+    return json.dump();
+  };
+  for (const char* name : {"tasks", "gpu_milli", "memory_mib", "priority", "retries", "min_tasks"})
+    for (const char* number :
+         {"1.9", "1e300", "true", "\"1\"", "99999999999999999999", "null", "[1]"})
+      EXPECT_THROW(request_from_json(with(name, number)), Error) << name << " " << number;
+  EXPECT_THROW(request_from_json(with("tasks", "4294967297")), Error);
+  EXPECT_THROW(request_from_json(with("after", "[1.5]")), Error);
+  EXPECT_EQ(request_from_json(with("tasks", "7")).tasks, 7);
 }
 
 TEST(Amounts, AreReadWithTheirUnits) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -68,7 +69,7 @@ void Copy::file(const fs::path& from, const fs::path& to) {
   const Descriptor target(
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0777));
   if (target.get() < 0) fail("make", to);
-  copy_bytes(source.get(), target.get(), from);
+  copy_bytes(source.get(), target.get(), static_cast<uint64_t>(status.st_size) + left_.bytes, from);
   // It may have grown meanwhile.
   const auto counted = status.st_size;
   if (fstat(target.get(), &status) != 0) fail("read", to);
@@ -215,18 +216,28 @@ void copy_as(const Account& owner, const fs::path& from, const fs::path& to,
 
 }  // namespace
 
-void copy_bytes(int source, int target, const fs::path& from) {
+void copy_bytes(int source, int target, uint64_t most, const fs::path& from) {
   if (ioctl(target, FICLONE, source) == 0) return;
-  while (true) {
-    const ssize_t copied = copy_file_range(source, nullptr, target, nullptr, 1 << 30, 0);
-    if (copied == 0) return;
-    if (copied < 0) break;
+  constexpr size_t kPiece = size_t{1} << 20;
+  uint64_t done = 0;
+  while (done <= most) {
+    const ssize_t copied = copy_file_range(source, nullptr, target, nullptr, kPiece, 0);
+    // Some files that are made while they are read give nothing this way, though they hold much.
+    if (copied <= 0) break;
+    done += static_cast<uint64_t>(copied);
   }
   // Older kernels cannot copy between file systems: through memory then.
-  char buffer[64 << 10];
-  for (ssize_t got; (got = read(source, buffer, sizeof buffer)) != 0;) {
+  std::array<char, 64 << 10> buffer;
+  while (done <= most) {
+    const ssize_t got = read(source, buffer.data(), buffer.size());
+    if (got == 0) return;
     if (got < 0) fail("read", from);
-    if (write(target, buffer, static_cast<size_t>(got)) != got) fail("write the copy of", from);
+    for (ssize_t at = 0; at < got;) {
+      const ssize_t put = write(target, buffer.data() + at, static_cast<size_t>(got - at));
+      if (put < 0) fail("write the copy of", from);
+      at += put;
+    }
+    done += static_cast<uint64_t>(got);
   }
 }
 

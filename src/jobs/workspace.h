@@ -23,7 +23,8 @@ void copy_folder(const std::filesystem::path& from, const std::filesystem::path&
                  const CopyLimits& limits = {}, const std::optional<Account>& owner = {});
 
 /// Copies what an open file holds from where it stands; extents are shared where the file system
-/// can. `from` is what errors name.
-void copy_bytes(int source, int target, const std::filesystem::path& from);
+/// can. A file that grows, or tells less of itself than it holds, is copied a piece beyond `most`
+/// at most. `from` is what errors name.
+void copy_bytes(int source, int target, uint64_t most, const std::filesystem::path& from);
 
 }  // namespace dais::jobs
