@@ -213,19 +213,20 @@ void Api::check_member(const std::string& project, const Caller& caller) {
   forbidden("user " + caller.user + " is no member of project " + project);
 }
 
-bool Api::may_see(const JobView& view, const Caller& caller) {
+bool Api::may_see(Controller& controller, const JobView& view, const Caller& caller) {
   if (caller.admin || view.request.user == caller.user) return true;
-  return daemon_.ask([&](Controller& controller) {
-    const ProjectRequest& project = controller.project(view.request.project);
-    return project.members.empty() || std::ranges::count(project.members, caller.user) > 0 ||
-           std::ranges::count(project.viewers, caller.user) > 0;
-  });
+  const ProjectRequest& project = controller.project(view.request.project);
+  return project.members.empty() || std::ranges::count(project.members, caller.user) > 0 ||
+         std::ranges::count(project.viewers, caller.user) > 0;
 }
 
 // What one may not see does not exist: its number tells nothing.
 JobView Api::visible(int64_t job, const Caller& caller) {
-  const auto view = daemon_.ask([job](Controller& controller) { return controller.show(job); });
-  if (!view || !may_see(*view, caller)) {
+  const auto view = daemon_.ask([&](Controller& controller) {
+    auto found = controller.show(job);
+    return found && may_see(controller, *found, caller) ? found : std::nullopt;
+  });
+  if (!view) {
     throw Error(Code::not_found, "no such job", "job " + std::to_string(job),
                 "`dais jobs --all` lists them");
   }
@@ -325,12 +326,12 @@ http::Response Api::list(const http::Request& request, const Caller& caller) {
   const int64_t before = query_number(request, "before", std::numeric_limits<int64_t>::max());
   const auto most =
       static_cast<int>(std::clamp<int64_t>(query_number(request, "most", 100), 1, 10'000));
-  const auto views =
-      daemon_.ask([&](Controller& controller) { return controller.list(all, before, most); });
+  const auto views = daemon_.ask([&](Controller& controller) {
+    return controller.list(all, before, most,
+                           [&](const JobView& view) { return may_see(controller, view, caller); });
+  });
   Json jobs = Json::array();
-  for (const JobView& view : views) {
-    if (may_see(view, caller)) jobs.push_back(job_json(view, steady_now_s()));
-  }
+  for (const JobView& view : views) jobs.push_back(job_json(view, steady_now_s()));
   return ok({{"jobs", jobs}});
 }
 

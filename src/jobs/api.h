@@ -44,7 +44,7 @@ class Api {
   http::Response metrics(const Caller& caller);
   std::vector<JobView> running_jobs(const Caller& caller);
   void check_member(const std::string& project, const Caller& caller);
-  bool may_see(const JobView& view, const Caller& caller);
+  static bool may_see(Controller& controller, const JobView& view, const Caller& caller);
   JobView visible(int64_t job, const Caller& caller);
 
   Daemon& daemon_;

@@ -124,6 +124,21 @@ TEST_F(JobsApi, MembersNeitherSeeNorTouchWhatIsNotTheirs) {
   EXPECT_EQ(body(ask("ann", "GET", job))["phase"], "running");
 }
 
+/// A page holds what the caller may see, however many newer jobs of others there are.
+TEST_F(JobsApi, JobsOfOthersDoNotFillThePages) {
+  project("alpha", {"ann"}, {});
+  project("beta", {"bob"}, {});
+  const auto mine = ask("bob", "POST", "/v1/jobs", submission("beta", "bob"));
+  ASSERT_EQ(mine.status, 200) << mine.body;
+  for (int i = 0; i < 120; ++i)
+    ASSERT_EQ(ask("ann", "POST", "/v1/jobs", submission("alpha", "ann")).status, 200);
+  const auto page = body(ask("bob", "GET", "/v1/jobs", {}, {{"all", "1"}, {"most", "1"}}))["jobs"];
+  ASSERT_EQ(page.size(), 1U);
+  EXPECT_EQ(page[0]["id"], body(mine)["ids"][0]);
+  EXPECT_EQ(body(ask("ann", "GET", "/v1/jobs", {}, {{"all", "1"}, {"most", "7"}}))["jobs"].size(),
+            7U);
+}
+
 TEST_F(JobsApi, ArtefactsAreHandedOutToWhoMaySeeTheJob) {
   project("alpha", {"ann"}, {"vera"});
   JobRequest request;

@@ -211,15 +211,14 @@ http::Response Api::history(const http::Request& request) {
 
 // Those that the caller may see.
 std::vector<JobView> Api::running_jobs(const Caller& caller) {
-  std::vector<JobView> out = daemon_.ask([](Controller& controller) {
-    std::vector<JobView> all;
+  return daemon_.ask([&caller](Controller& controller) {
+    std::vector<JobView> out;
     for (const int64_t id : controller.running()) {
-      if (auto view = controller.show(id)) all.push_back(std::move(*view));
+      auto view = controller.show(id);
+      if (view && may_see(controller, *view, caller)) out.push_back(std::move(*view));
     }
-    return all;
+    return out;
   });
-  std::erase_if(out, [&](const JobView& view) { return !may_see(view, caller); });
-  return out;
 }
 
 http::Response Api::metrics(const Caller& caller) {

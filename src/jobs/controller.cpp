@@ -510,9 +510,22 @@ std::optional<JobView> Controller::show(int64_t job) const {
   return row ? std::optional(view_of(*row)) : std::nullopt;
 }
 
-std::vector<JobView> Controller::list(bool all, int64_t before, int most) const {
+std::vector<JobView> Controller::list(bool all, int64_t before, int most,
+                                      const std::function<bool(const JobView&)>& shown) const {
+  // So many rows of others are passed over at most: nothing is decided meanwhile.
+  constexpr int kMostRows = 50'000;
+  const int page = std::clamp(most, 100, 1000);
   std::vector<JobView> out;
-  for (const JobRow& row : store_.latest(all, before, most)) out.push_back(view_of(row));
+  for (int looked = 0; looked < kMostRows; looked += page) {
+    const auto rows = store_.latest(all, before, page);
+    for (const JobRow& row : rows) {
+      if (std::ssize(out) == most) return out;
+      JobView view = view_of(row);
+      if (!shown || shown(view)) out.push_back(std::move(view));
+      before = row.id;
+    }
+    if (std::ssize(rows) < page) break;
+  }
   return out;
 }
 

@@ -95,7 +95,9 @@ class Controller {
   const ProjectRequest& project(const std::string& name) const;
 
   std::optional<JobView> show(int64_t job) const;
-  std::vector<JobView> list(bool all, int64_t before, int most) const;
+  /// The newest below `before` that are `shown` (null: all), of the newest 50,000.
+  std::vector<JobView> list(bool all, int64_t before, int most,
+                            const std::function<bool(const JobView&)>& shown = nullptr) const;
   /// One line: what a waiting job waits for.
   std::string why(int64_t job) const;
   const Snapshot& snapshot() const { return snapshot_; }

@@ -62,7 +62,7 @@ class HostBackend : public Backend {
 
  private:
   const std::string name_ = "host";
-  const Kernels kernels_;
+  const Kernels kernels_{};
 };
 
 class InputsAheadThreads : public testing::Test {
