@@ -5,8 +5,8 @@ usage: torch_peer.py NET fp32|bf16|fp16 THREADS [cpu|cuda [eager|compiled]]
 
 Speaks as train_runner does: reads seconds line by line, runs steps for so long and prints their times
 as one line of JSON; at the end of its input it prints its peak memory. compare.py starts it with the
-environment that made PyTorch fastest here. Convolutional nets are channels-last; 16-bit types are autocast (fp16 with a
-gradient scaler).
+environment that made PyTorch fastest here. Convolutional nets are channels-last; 16-bit types are
+autocast (fp16 with a gradient scaler).
 """
 import json
 import sys

@@ -170,8 +170,8 @@ class Trainer {
   data::Batch take_batch() {
     data::Batch batch = ahead_ ? std::move(*ahead_) : loader_.next();
     ahead_.reset();
-    position_ = loader_.position();
     if (!options_.step.backend || update_ + 1 >= updates_) return batch;
+    position_ = loader_.position();
     try {
       ahead_ = loader_.next();
       step_->prefetch(*ahead_);
@@ -285,7 +285,7 @@ class Trainer {
   void save(bool must) {
     const auto start = Clock::now();
     record_.machine = machine();
-    record_.loader = position_;
+    record_.loader = ahead_ ? position_ : loader_.position();
     record_.epoch = epoch();
     try {
       checkpoints_.write({update_, step_->state(), record_.text()});
@@ -336,7 +336,7 @@ class Trainer {
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<TrainLog> log_;
   std::optional<data::Batch> ahead_;  ///< taken from the loader, not run yet
-  std::string position_;              ///< of the loader behind the last batch that was taken to run
+  std::string position_;              ///< of the loader before that one was taken
   StepOptions step_options_;
   std::vector<std::string> warnings_;
   Schedule schedule_;
